@@ -30,7 +30,7 @@ urlpatterns = [
     namespace("delivery.urls"),
     namespace("tickets.urls"),
     path("api/", include("api.urls")),
-    desk_pages(path("", views.desk_home)),  # last: any word matches
+    desk_pages(path("", views.desk_home, name="desk_home")),  # last: any word matches
 ]
 
 handler400 = "portal.web.middleware.bad_request"

@@ -3,6 +3,7 @@ from django.urls import include, path
 from portal.web.desk_prefix import desk_pages
 from tenants.api_keys import views as api_key_views
 from tenants.audit_trail import views as audit_views
+from tenants.auditing import views as auditing_views
 from tenants.impersonation import views as impersonation_views
 from tenants.lifecycle import views as closing_views
 from tenants.lifecycle import views as desk_views
@@ -45,6 +46,8 @@ _security_pages = [
 ]
 
 urlpatterns = [
+    path(".well-known/pooldesk-keys.json", auditing_views.public_keys, name="public_keys"),
+    path(".well-known/verify_audit_export.py", auditing_views.script, name="verify_script"),
     path("login/", views.login, name="login"),
     path("login/second-step/", entering_views.second_step, name="second_step"),
     path("login/passkey/", entering_views.passkey_sign_in, name="passkey_sign_in"),
@@ -78,6 +81,13 @@ urlpatterns = [
         path("desk/invitations/", invitation_views.invite_people, name="invitations"),
         path("desk/invitations/<str:invite>/resend/", invitation_views.resend, name="invitation_resend"),
         path("desk/invitations/<str:invite>/revoke/", invitation_views.revoke, name="invitation_revoke"),
+        path("desk/evidence/", auditing_views.evidence, name="evidence"),
+        path("desk/evidence/verify/", auditing_views.verify, name="evidence_verify"),
+        path("desk/evidence/download/", auditing_views.download, name="evidence_download"),
+        path("desk/access-review/", auditing_views.review, name="access_review"),
+        path("desk/auditors/", auditing_views.auditors_page, name="auditors"),
+        path("desk/auditors/<str:user>/until/", auditing_views.extend, name="auditor_extend"),
+        path("desk/auditors/<str:user>/end/", auditing_views.end, name="auditor_end"),
         path("desk/audit/", audit_views.audit_page, name="audit"),
         path("desk/audit/export/", audit_views.export, name="audit_export"),
         path("desk/settings/defaults/", desk_views.change_defaults, name="settings_defaults"),

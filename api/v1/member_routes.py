@@ -14,10 +14,10 @@ from api.edge.routing import ApiRequest, ApiRouter
 from portal.errors import NotFound
 from tenants.api_keys.scopes import Scope
 from tenants.membership import members
-from tenants.tenancy.roles import Role
 
 router: Final = ApiRouter()
 
+MemberRole = Literal["viewer", "agent", "admin", "owner"]
 PersonId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 _BOB: Final[dict[str, Any]] = {
@@ -36,7 +36,7 @@ class MemberOut(ApiModel, json_schema_extra={"example": _BOB}):
     id: str
     name: str
     email: str
-    role: Role = Field(description="what the person may do; viewers only read, and have no tickets")
+    role: MemberRole = Field(description="what the person may do; viewers only read, and have no tickets")
     time_zone: str | None = Field(description="a name of IANA's database, null where that of the desk holds")
     language: str | None = Field(description="as `en` or `de`, null where that of the desk holds")
 
@@ -51,7 +51,7 @@ class MemberList(ApiModel, json_schema_extra={"example": {"data": [_BOB], "next"
 class MemberListQuery(ApiQuery):
     """Which members."""
 
-    role: Literal["owner", "admin", "agent", "viewer"] | None = None
+    role: MemberRole | None = None
 
 
 @router.declare(

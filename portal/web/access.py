@@ -99,6 +99,8 @@ unlimited = Mark("unlimited")
 in_person = Mark("in_person")
 # May be called by an operator who acts as a member: it ends that.
 leads_out = Mark("leads_out")
+# Is open to the desk's auditors, too, who may see nothing else of a desk. The role of the view is asked of members.
+for_auditors = Mark("for_auditors")
 # May change something although its desk is closing, which otherwise can only be read.
 open_while_closing = Mark("open_while_closing")
 

@@ -19,7 +19,7 @@ from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.roles import MEMBER_ROLES
 from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.articles import articles
 from tickets.attachments import stored as file_keys
@@ -216,6 +216,6 @@ def texts_of(target: Target) -> set[str]:
 
 def person_of(target: Target) -> User | None:
     """Return who visits the portal for this tenant: somebody of the highest role who is in no other tenant."""
-    by_role = sorted(target.members, key=lambda m: sum(m.role.at_least(role) for role in Role), reverse=True)
+    by_role = sorted(target.members, key=lambda m: sum(m.role.at_least(role) for role in MEMBER_ROLES), reverse=True)
     fewest = sorted(by_role[:_CANDIDATES], key=lambda m: len(members.memberships_of(m.id)))
     return next((user for m in fewest if (user := accounts.find_by_id(m.id)) and user.is_active), None)

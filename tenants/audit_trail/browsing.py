@@ -40,7 +40,12 @@ _EXPORT_PAGE: Final = 500  # rows read at once for an export
 _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 
 # Actions about oneself, whose sentence is complete without a name behind it.
-_ALONE: Final = (AuditAction.MEMBER_LEFT, AuditAction.SESSION_STARTED, AuditAction.INVITATION_ACCEPTED)
+_ALONE: Final = (
+    AuditAction.MEMBER_LEFT,
+    AuditAction.SESSION_STARTED,
+    AuditAction.INVITATION_ACCEPTED,
+    AuditAction.AUDITOR_ADMITTED,
+)
 
 
 # The names of values that most rows have; others are shown as they are stored.
@@ -96,6 +101,7 @@ _NAMES: Final = (
     gettext_noop("addresses"),
     gettext_noop("origins"),
     gettext_noop("groups"),
+    gettext_noop("purpose"),
 )
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
 
@@ -187,16 +193,17 @@ def page(
     begin, end = ([row.timestamp_event_id] for row in (rows[0], rows[-1]))
     links = pager.links(place, begin=begin, end=end, more=more)
     in_order = rows[::-1] if backwards else rows
-    return TrailPage([_shown(_row(stored), erased) for stored in in_order], links.next, links.previous)
+    return TrailPage([shown(row_of(stored), erased) for stored in in_order], links.next, links.previous)
 
 
 def everything(repository: Store, *, only: TrailFilter, erased: ErasedPeople = NOBODY) -> Iterator[TrailRow]:
     """Yield all rows of a filter, newest first, read while they are taken."""
     for found in all_pages(lambda start: _query(repository, only, _EXPORT_PAGE, start)):
-        yield from (_shown(_row(stored), erased) for stored in found.items)
+        yield from (shown(row_of(stored), erased) for stored in found.items)
 
 
-def _shown(row: TrailRow, erased: ErasedPeople) -> TrailRow:
+def shown(row: TrailRow, erased: ErasedPeople) -> TrailRow:
+    """Return a row in which those who were erased after it have other names."""
     then = erased.in_row_of(clock.stamp(row.at))
     before, after = then.values(row.before), then.values(row.after)
     return replace(row, actor=then.shown(row.actor), entity=then.shown(row.entity), before=before, after=after)
@@ -207,7 +214,7 @@ def names_of(repository: Store, user_ids: Sequence[str]) -> dict[str, str]:
 
     def name(user_id: str) -> str:
         newest = _query(repository, TrailFilter(entity=("user", user_id)), _NAME_ROWS, None)
-        return next((row.entity for row in map(_row, newest.items) if row.entity), "")
+        return next((row.entity for row in map(row_of, newest.items) if row.entity), "")
 
     names = fan_out([partial(name, user_id) for user_id in user_ids]) if user_ids else []
     return dict(zip(user_ids, names, strict=True))
@@ -276,7 +283,8 @@ def _bound(only: TrailFilter) -> tuple[object, ...]:
     return ("audit", only.actor, only.entity, str(only.first), str(only.last))
 
 
-def _row(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
+def row_of(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
+    """Return a stored row in words."""
     return TrailRow(
         id=event_id(stored.timestamp_event_id),
         at=clock.parse(audited_at_key(stored.timestamp_event_id)),

@@ -101,7 +101,7 @@ def verify(
     with the number of rows of each page. Memory grows by some 300 bytes per row.
     """
     before = ends_of(tenant_id)
-    links = [link_of(raw) for raw in _rows(tenant_id, progress)]
+    links = [link_of(raw) for raw in rows(tenant_id, progress)]
     after = ends_of(tenant_id)
     findings = faults(links, after, before=before)
     if head is not None and not _leads_to(links, head):
@@ -270,7 +270,8 @@ def _leads_to(links: list[Link], head: Head) -> bool:
     return len(ends) == len(wanted) and fingerprint(ends) == head.fingerprint
 
 
-def _rows(tenant_id: str, progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
+def rows(tenant_id: str, progress: Callable[[int], None] = lambda rows: None) -> Iterator[dict[str, Any]]:
+    """Yield all rows of a trail as they are stored, by time, each page as it is taken."""
     for page in Store("tenant", tenant_id).query_pages(RawItems(AUDIT), keys.tenant, consistent=True):
         progress(len(page.items))
         yield from page.items

@@ -91,6 +91,12 @@ class AuditAction(StrEnum):
     INVITATION_RESENT = "invitation.resent", gettext_noop("resent the invitation to %(entity)s")
     INVITATION_REVOKED = "invitation.revoked", gettext_noop("revoked the invitation for %(entity)s")
     INVITATION_ACCEPTED = "invitation.accepted", gettext_noop("accepted the invitation")
+    AUDITOR_INVITED = "auditor.invited", gettext_noop("invited as an auditor %(entity)s")
+    AUDITOR_ADMITTED = "auditor.admitted", gettext_noop("accepted to be an auditor of the desk")
+    AUDITOR_EXTENDED = "auditor.extended", gettext_noop("changed the end of the access of the auditor %(entity)s")
+    AUDITOR_ENDED = "auditor.ended", gettext_noop("ended the access of the auditor %(entity)s")
+    AUDITOR_LOOKED = "auditor.looked", gettext_noop("looked, as an auditor, at %(entity)s")
+    TRAIL_VERIFIED = "audit.verified", gettext_noop("verified %(entity)s")
     WORDS_REDACTED = "ticket.redacted", gettext_noop("took words out of %(entity)s")  # which words, nobody records
     PERSON_ERASED = (
         "person.erased",

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock, spreadsheet
 from portal.errors import Invalid
-from portal.web.access import member, open_while_closing
+from portal.web.access import for_auditors, member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, chain, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
@@ -38,6 +38,7 @@ class AuditFilterForm(forms.Form):
 _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "before", "after")
 
 
+@for_auditors
 @member(Role.ADMIN)
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
@@ -99,6 +100,7 @@ def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
 
 
 @open_while_closing
+@for_auditors
 @member(Role.ADMIN)
 @require_POST
 @heavy

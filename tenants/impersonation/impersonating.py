@@ -118,6 +118,8 @@ def _member(tenant_id: str, member_id: str, *, may_write: bool) -> tuple[User, T
         raise Forbidden(f"{user.name} is an operator. Nobody acts as an operator.")
     if not user.is_active:
         raise Conflict(f"The account of {user.name} is disabled.")
+    if tenant.is_auditor:
+        raise Forbidden(f"{user.name} is an auditor. Nobody acts as an auditor.")
     if may_write and not tenant.is_agent:
         raise Conflict(f"{user.name} is {tenant.role.with_article}, and can change no tickets.")
     if tenant.where.purged:

@@ -28,7 +28,7 @@ from portal.errors import Conflict, Invalid, TransactionRefused
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.lifecycle import tenant_lifecycle
-from tenants.membership import member_changes, members
+from tenants.membership import auditors, member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import tenant_directory
@@ -195,8 +195,10 @@ def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by:
 
 
 def _copy(tenant: TenantContext, name: str, slug: str) -> None:
-    """Copy name and slug into the memberships of all members, except of those who are removed at this moment."""
+    """Copy name and slug into the memberships of all members and auditors, except of those who are removed at this
+    moment."""
     people = [m.id for m in members.members_of(tenant.repository, consistent=True)]
+    people += [one.user_id for one in auditors.listed(tenant.repository) if one.user_id not in people]
     for some in chunked(people, COPIES):
         try:
             _copy_to(tenant, some, name, slug)

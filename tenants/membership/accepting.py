@@ -13,13 +13,14 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, NotFound, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.membership import invitations, member_changes, seats
+from tenants.membership import auditors, invitations, member_changes, seats
 from tenants.membership.invitations import GONE
 from tenants.membership.stored import InvitedItem, InviteItem, InviteLinkItem, invited_key
 from tenants.sign_in import accounts
@@ -54,6 +55,10 @@ class InviteOffer:
             }
         if self.inviter_role is None or not invitations.may_invite(self.inviter_role, self.role):
             return self.inviter_left
+        if self.invite.access_until and self.invite.access_until <= clock.stamp():
+            return _("The time for which you were invited is over. Ask %(name)s for a new invitation.") % {
+                "name": self.invite.invited_by_name
+            }
         if self.tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
             return _("This desk is being closed.")
         if self.tenant.status != TenantStatus.ACTIVE:
@@ -138,11 +143,18 @@ def _admit(offer: InviteOffer, user: User, by: Actor, transaction: Transaction, 
         raise Conflict(offer.obstacle)
     invite, tenant_id = offer.invite, offer.tenant.tenant_id
     invitations.delete_invite(transaction, invite)
-    member_changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
+    if offer.role is Role.AUDITOR:
+        auditors.put(transaction, invite, user=user, tenant=offer.tenant)
+    else:
+        member_changes.put_member(transaction, user=user, tenant=offer.tenant, role=offer.role)
     if invite.invited_by != invitations.PROVIDER:
         rightful = [role.value for role in Role if invitations.may_invite(role, offer.role)]
         inviter = MembershipItem(invite.invited_by, tenant_id)
         transaction.check(inviter, MembershipItem.role.is_in(*rightful), name=_INVITER)
+    if offer.role is Role.AUDITOR:
+        admitted = auditors.entry_of(tenant_id, user, AuditAction.AUDITOR_ADMITTED, by, after=auditors.told(invite))
+        recording.commit(transaction, [admitted, *more])
+        return
     after = {"role": invite.role, "invited_by": invite.invited_by_name}
     accepted = AuditEntry(tenant_id, AuditAction.INVITATION_ACCEPTED, by, "user", user.id, invite.email, after=after)
     seats.commit(

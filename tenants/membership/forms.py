@@ -17,7 +17,7 @@ from portal.web import locales
 from tenants.membership import invitations, own_profile
 from tenants.sign_in import profiles
 from tenants.sign_in.stored import folded
-from tenants.tenancy.roles import Role
+from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 
 class InviteForm(forms.Form):
@@ -34,7 +34,7 @@ class InviteForm(forms.Form):
         super().__init__(*args, **kwargs)
         choices = [
             (r.value, _("%(role)s: can %(abilities)s") % {"role": r.label, "abilities": r.abilities})
-            for r in Role
+            for r in MEMBER_ROLES
             if role.at_least(r)
         ]
         self.fields["role"].choices = choices  # type: ignore[attr-defined]  # a ChoiceField
@@ -97,7 +97,7 @@ def _is_address(text: str) -> bool:
 class RoleForm(forms.Form):
     """Take the new role of a member."""
 
-    role = forms.ChoiceField(choices=[(role.value, role.label) for role in Role])
+    role = forms.ChoiceField(choices=[(role.value, role.label) for role in MEMBER_ROLES])
 
 
 class ProfileForm(forms.Form):

@@ -47,14 +47,14 @@ def invite_people(request: TenantRequest) -> HttpResponse:
             addresses=form.cleaned_data["addresses"],
             role=role,
             by=actor_of(request),
-            write=partial(_write, request),
+            write=partial(write_mail, request),
         )
-        _mail(request, [outcome.sent for outcome in outcomes if outcome.sent])
+        send_mails(request, [outcome.sent for outcome in outcomes if outcome.sent])
         refused = [outcome for outcome in outcomes if not outcome.sent]
         if not refused:
             return redirect("tenants:invitations")
         form = _form_with_the_rest(request.tenant, role, refused)
-    page = {"form": form, "pending": _pending(request.tenant), "days": invitations.LIFETIME.days}
+    page = {"form": form, "pending": pending(request.tenant), "days": invitations.LIFETIME.days}
     return render(request, "tenants/invitations.html", page, status=422 if form.is_bound else 200)
 
 
@@ -67,7 +67,7 @@ def _form_with_the_rest(tenant: TenantContext, role: Role, refused: Sequence[Inv
     return form
 
 
-def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
+def pending(tenant: TenantContext) -> list[dict[str, Any]]:
     """Return the rows of the list: invitations, members for what their inviters may still do, and whose mails did not
     get through, at the same time."""
     reads: list[Callable[[], Any]] = [
@@ -81,7 +81,10 @@ def _pending(tenant: TenantContext) -> list[dict[str, Any]]:
         {
             "id": invite.invite_id,
             "email": invite.email,
-            "role_label": Role(invite.role).label,
+            "role": Role(invite.role),
+            "name": invite.name,
+            "purpose": invite.purpose,
+            "access_until": clock.parse(invite.access_until) if invite.access_until else None,
             "by": invite.invited_by_name,
             "sent_at": clock.parse(invite.sent_at),
             "unreached": _unreached(unreached.get(invite.invite_id), invite),
@@ -107,12 +110,12 @@ def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any]
 def resend(request: TenantRequest, invite: str) -> HttpResponse:
     """Send an invitation again."""
     try:
-        write = partial(_write, request)
+        write = partial(write_mail, request)
         sent = invitations.resend(request.tenant, invite_id=invite, by=actor_of(request), write=write)
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        _mail(request, [sent])
+        send_mails(request, [sent])
     return redirect("tenants:invitations")
 
 
@@ -132,12 +135,13 @@ def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     return redirect("tenants:invitations")
 
 
-def _write(request: TenantRequest, invite: InviteItem, secret: str) -> OutgoingMail:
+def write_mail(request: TenantRequest, invite: InviteItem, secret: str) -> OutgoingMail:
+    """Write the mail of an invitation that somebody sends by a page."""
     url = absolute_url(request, reverse("tenants:invitation", args=[secret]))
     return mails.invitation(invite, tenant=request.tenant, url=url)
 
 
-def _mail(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
+def send_mails(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
     """Send what did not leave with the invitation itself, and say whom a mail goes to, and whom none reaches."""
     for mail in (mail for one in sent for mail in one.mails):
         mails.send_beside(mail)
@@ -225,7 +229,9 @@ def _enter(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse
 
 
 def _page(request: HttpRequest, offer: InviteOffer, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    return render(request, "tenants/invitation.html", {"offer": offer, "role": offer.role, **more}, status=status)
+    until = clock.parse(offer.invite.access_until) if offer.invite.access_until else None
+    page = {"offer": offer, "role": offer.role, "access_until": until, **more}
+    return render(request, "tenants/invitation.html", page, status=status)
 
 
 def _no_longer_valid(request: HttpRequest, why: str, *, status: int) -> HttpResponse:

@@ -302,7 +302,7 @@ def _invite(
 ) -> SentInvite:
     invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=address, role=role.value, created_at=clock.stamp())
     entry = entry_of(invite, AuditAction.MEMBER_INVITED, by, after={"role": role.value})
-    return _send(tenant, invite, None, entry, write, unreached)
+    return send(tenant, invite, None, entry, write, unreached)
 
 
 @dataclass(frozen=True)
@@ -352,10 +352,10 @@ def resend(tenant: TenantContext, *, invite_id: str, by: Actor, write: Write | N
         )
     suppressed = suppressed_addresses.of([invite.email]).get(invite.email)
     entry = entry_of(invite, AuditAction.INVITATION_RESENT, by)
-    return _send(tenant, invite, invite.link, entry, write, suppressed.sentence if suppressed else "")
+    return send(tenant, invite, invite.link, entry, write, suppressed.sentence if suppressed else "")
 
 
-def _send(
+def send(
     tenant: TenantContext,
     invite: InviteItem,
     replacing: str | None,
@@ -363,7 +363,8 @@ def _send(
     write: Write | None,
     unreached: str,
 ) -> SentInvite:
-    """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`."""
+    """Store a new invitation, or a renewed one in place of the stored one with the link `replacing`. That of an auditor
+    takes no seat. Raises Conflict as `resend` does, and for an address that has an invitation."""
     invite.invited_by = tenant.user_id or PROVIDER  # who runs the platform is no member
     invite.invited_by_name = tenant.user_name
     secret = renew(invite)
@@ -376,7 +377,10 @@ def _send(
         member_changes.require_role(transaction, tenant)
     _count_mail(transaction, tenant.tenant_id)
     try:
-        seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
+        if invite.role == Role.AUDITOR:
+            recording.commit(transaction, [entry])
+        else:
+            seats.commit(transaction, [entry], tenant_id=tenant.tenant_id, seat=seats.invite(invite.invite_id))
     except TransactionRefused as refused:
         if refused.reason(_MAILS):
             wait = _minutes(_HOUR - time.time() % _HOUR)

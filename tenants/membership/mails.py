@@ -71,6 +71,8 @@ def _invitation(invite: InviteItem, *, tenant: TenantContext, url: str) -> Outgo
     desk = plain_text.named(tenant.name, limit=SUBJECT_NAME_LIMIT)
     context = {"invite": invite, "tenant_name": desk, "url": url, "days": invitations.LIFETIME.days}
     context |= {"role": Role(invite.role)}
+    context["until"] = clock.parse(invite.access_until) if invite.access_until else None
+    context["purpose"] = plain_text.named(invite.purpose or "", limit=REASON_LIMIT)
     context["inviter"] = plain_text.named(invite.invited_by_name, limit=INVITER_NAME_LIMIT)
     return _mail(
         "invitation",

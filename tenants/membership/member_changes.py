@@ -22,7 +22,7 @@ from django.utils.translation import gettext_noop
 from portal import clock, plain_text
 from portal.dynamo.client import Item
 from portal.dynamo.platform import PLATFORM
-from portal.dynamo.store import Store, Transaction
+from portal.dynamo.store import Condition, Store, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
@@ -120,7 +120,9 @@ def _letter(owner: Member, *, person: Member | User, role: Role, tenant: TenantI
 
 
 def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | TenantContext, role: Role) -> None:
-    """Add both sides of a new membership to a transaction, on condition that there is none: the part MEMBERSHIP."""
+    """Add both sides of a new membership to a transaction, on condition that there is none but that of an auditor whose
+    time is over: the part MEMBERSHIP. Raises Invalid for the role of an auditor, who is no member."""
+    refuse_auditor(role)
     at = clock.stamp()
     membership = MembershipItem(
         user.id,
@@ -132,8 +134,20 @@ def put_member(transaction: Transaction, *, user: User, tenant: TenantItem | Ten
     )
     mirror = MemberItem(tenant.tenant_id, user.id, name=user.name, email=user.email, role=role.value, created_at=at)
     mirror.profile = user.profile or None
-    transaction.put(membership, name=MEMBERSHIP, condition=MembershipItem.tenant_id.does_not_exist())
+    transaction.put(membership, name=MEMBERSHIP, condition=none_that_counts(at))
     transaction.put(mirror)
+
+
+def none_that_counts(at: str) -> Condition:
+    """Return the condition that somebody has no membership, or one that was over at this stamp."""
+    condition: Condition = MembershipItem.tenant_id.does_not_exist() | (MembershipItem.ends_at <= at)
+    return condition
+
+
+def refuse_auditor(role: Role | None) -> None:
+    """Raise Invalid for the role that no member has: auditors are invited for a time."""
+    if role is Role.AUDITOR:
+        raise Invalid(_("An auditor is no member. Invite them on the page Auditors."))
 
 
 def require_role(transaction: Transaction, tenant: TenantContext) -> None:
@@ -189,6 +203,7 @@ def commit(
     where somebody acts in their own tenant; the change then depends on that person's role too. Raises Conflict for the
     only owner, and if the membership, or the role of the person who acts, has changed.
     """
+    refuse_auditor(to)
     transaction = Transaction()
     membership, mirror = MembershipItem(person.id, tenant_id), MemberItem(tenant_id, person.id)
     unchanged = MembershipItem.role == person.role.value

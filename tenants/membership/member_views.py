@@ -22,7 +22,7 @@ from tenants.membership.forms import RoleForm
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.past_roster import RestoredMember
 from tenants.tenancy.request import TenantRequest, actor_of, unpin_tenant
-from tenants.tenancy.roles import Role
+from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 SHOWN: Final = 100  # members on the page; the others are found by name
 FEW: Final = 12  # members that need no search
@@ -37,7 +37,7 @@ def members_page(request: TenantRequest) -> HttpResponse:
     q = request.GET.get("q", "").strip()
     matching = [m for m in everybody if q.casefold() in m.name.casefold() or q.casefold() in m.email]
     owners = sum(m.role is Role.OWNER for m in everybody)
-    grantable = [role for role in Role if tenant.role.at_least(role)]
+    grantable = [role for role in MEMBER_ROLES if tenant.role.at_least(role)]
     people = [
         {
             "id": m.id,
@@ -203,7 +203,7 @@ def _asked(people: list[past_roster.PastMember]) -> dict[str, Any]:
 
 def _seen(text: str) -> Role | None:
     """Return the role that the page has shown, None for no member. Raises Invalid."""
-    if text != _NOBODY and text not in list(Role):
+    if text != _NOBODY and text not in MEMBER_ROLES:
         raise Invalid(_("The selection is damaged. Reload the list and select the members again."))
     return None if text == _NOBODY else Role(text)
 

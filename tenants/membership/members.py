@@ -16,6 +16,7 @@ from tenants.membership import mail_choices
 from tenants.membership.mail_choices import Choices
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.profiles import Profile
+from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
 from tenants.tenancy.roles import Role
@@ -66,6 +67,7 @@ def memberships_of(user_id: str) -> list[DeskMembership]:
     memberships = [
         DeskMembership(item.tenant_id, item.tenant_name, item.tenant_slug, Role(item.role))
         for item in PLATFORM.query_all(MembershipItem, user_id)
+        if not context.is_over(item)
     ]
     return sorted(memberships, key=lambda m: (m.name.casefold(), m.tenant_id))
 

@@ -29,6 +29,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
 from tenants.membership.stored import InviteItem, MemberItem
 from tenants.tenancy import tenant_directory
+from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem
 
 # Members of the transaction that depend on what was counted.
@@ -148,11 +149,14 @@ def _check_as_counted(transaction: Transaction, tenant_id: str, last: Seat, stor
 
 
 def _stored(tenant_id: str) -> dict[Seat, str]:
-    """Return all seats that are stored, expired invitations too: consistent Queries of members and invitations."""
+    """Return all seats that are stored, expired invitations too: consistent Queries of members and invitations. That
+    of an auditor takes no seat."""
     repository = Store("tenant", tenant_id)
     people = repository.query_all(MemberItem, keys.tenant, consistent=True)
     invited = repository.query_all(InviteItem, keys.tenant, consistent=True)
-    return {member(one.user_id): "" for one in people} | {invite(one.invite_id): one.expires_at for one in invited}
+    return {member(one.user_id): "" for one in people} | {
+        invite(one.invite_id): one.expires_at for one in invited if one.role != Role.AUDITOR
+    }
 
 
 def _is(attribute: Any, value: Any) -> Condition:

@@ -18,24 +18,29 @@ from portal.schema.tables import Table
 from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.stored import USERS, email_key, folded
-from tenants.tenancy.roles import Role
+from tenants.tenancy.roles import MEMBER_ROLES
 from tenants.tenancy.stored import MEMBERSHIPS
 
 INVITES = Table("Tenants.Invites", "tenant", "tenant_id", "invite_id")
 # Which invitations' mails did not get through. It holds no right of anybody's.
 UNREACHED = Table("Tenants.Unreached", "tenant", "tenant_id", "invite_id", ttl="expires_at")
 MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
+# Outsiders who may see the audit pages for a time. They are no members: whatever lists members has none of them.
+AUDITORS = Table("Tenants.Auditors", "tenant", "tenant_id", "user_id", ttl="kept_until")
 
 declare(
     INVITES,
     UNREACHED,
     MEMBERS,
+    AUDITORS,
     grants=(
         Grant("tenant", MEMBERS, ("BatchGetItem", "GetItem", "Query")),
         Grant("tenant", INVITES, ("GetItem", "Query")),
         Grant("tenant", UNREACHED, ("Query", "UpdateItem")),
         Grant("platform", UNREACHED, ("PutItem",)),
         Grant("platform", INVITES, ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem")),
+        Grant("tenant", AUDITORS, ("GetItem", "Query")),
+        Grant("platform", AUDITORS, ("DeleteItem", "PutItem", "UpdateItem")),
         Grant("platform", MEMBERS, ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")),
     ),
 )
@@ -79,7 +84,8 @@ class InviteItem(Item):
     """A pending invitation as its tenant sees it.
 
     `invited_by` is the id of the member who sent it last, with whose right it stands. `link` is the key of the
-    InviteLinkItem: a hash of the link's secret, not the secret.
+    InviteLinkItem: a hash of the link's secret, not the secret. That of an auditor has the `name` that the owner gave,
+    the `purpose`, and `access_until`, the stamp at which the access will end.
     """
 
     table = INVITES
@@ -94,6 +100,27 @@ class InviteItem(Item):
     sent_at = UnicodeAttribute()
     expires_at = UnicodeAttribute()
     link = UnicodeAttribute()
+    name = UnicodeAttribute(null=True)
+    purpose = UnicodeAttribute(null=True)
+    access_until = UnicodeAttribute(null=True)
+
+
+class AuditorItem(Item):
+    """An auditor's access as the tenant sees it. It ends at `ends_at`; `kept_until`, in seconds since 1970, is when it
+    is forgotten. `invited_by` is the id of the owner who gave it."""
+
+    table = AUDITORS
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    user_id = UnicodeAttribute(range_key=True)
+    name = UnicodeAttribute()
+    email = UnicodeAttribute()
+    purpose = UnicodeAttribute()
+    invited_by = UnicodeAttribute()
+    invited_by_name = UnicodeAttribute()
+    begun_at = UnicodeAttribute()
+    ends_at = UnicodeAttribute()
+    kept_until = NumberAttribute()
 
 
 class UnreachedItem(Item):
@@ -136,12 +163,14 @@ class InvitedItem(Item):
 
 
 _members = own_partition(MEMBERS)
+_auditors = own_partition(AUDITORS)
 _invitations = own_partition(INVITES)
 _unreached = own_partition(UNREACHED)
 
 
 def _memberships(reader: Reader) -> Iterator[StoredItem]:
-    return reader.get(MEMBERSHIPS, *((row["user_id"]["S"], reader.tenant_id) for _, row, _ in _members(reader)))
+    people = (row["user_id"]["S"] for find in (_members, _auditors) for _, row, _ in find(reader))
+    return reader.get(MEMBERSHIPS, *((person, reader.tenant_id) for person in dict.fromkeys(people)))
 
 
 def _invited(reader: Reader) -> Iterator[StoredItem]:
@@ -184,7 +213,7 @@ def _wrong(tenant_id: str, item: Raw) -> str:
     if item["user_id"]["S"] == tenant_id:
         return "names nobody"
     email_key(item["email"]["S"])
-    return "" if item["role"]["S"] in list(Role) else "has a role that nobody has"
+    return "" if item["role"]["S"] in MEMBER_ROLES else "has a role that nobody has"
 
 
 def _is_profile(text: str) -> bool:
@@ -208,6 +237,7 @@ _OF_THIS_PLACE = "an account is of one installation; the members name who is to 
 
 declare_holding(
     Holding("members", (MEMBERS,), _members, Stage.OWN, forms=_member_forms),
+    Holding("auditors", (AUDITORS,), _auditors, Stage.OWN, left_out="the access is to one installation, and ends"),
     Holding("memberships", (MEMBERSHIPS,), _memberships, Stage.BESIDE, left_out=_OF_THIS_PLACE),
     Holding("sessions", (SESSIONS,), _sessions, Stage.BESIDE, without=_without_desk, left_out=_OF_THIS_PLACE),
     Holding("invitations", (INVITES,), _invitations, Stage.OWN, left_out="its link leads to where it was sent from"),
@@ -216,4 +246,5 @@ declare_holding(
     Holding("unreached invitations", (UNREACHED,), _unreached, Stage.OWN, left_out="it goes with its invitation"),
 )
 holdings.declare_people("members", "tenants.membership.members")
+holdings.declare_people("auditors", "tenants.membership.auditors")
 holdings.declare_people("invitations", "tenants.membership.invitations")

@@ -4,6 +4,9 @@ A page of a desk is for members of the request's tenant alone. The desk's name i
 and an unsafe request must carry the mark of a page that was made for this person in this tenant. Neither is a source
 of keys: whatever they say, a view gets that tenant's data or none.
 
+An auditor is let into the pages that are marked for auditors and into no other, whatever role those ask members for.
+Each page that an auditor looks at is in the desk's audit trail, once in LOOK_SECONDS for each session.
+
 An operator who acts as a member reads what the member reads. Where that was chosen, tickets may be changed too. Pages
 of the person or of the desk itself (the account, members, keys, settings) are always refused.
 
@@ -31,9 +34,11 @@ from django.utils.translation import gettext as _
 from portal.errors import PortalError
 from portal.load import guest_limits
 from portal.web import locales, middleware
-from portal.web.access import SAFE, Access, FindDesk, in_person, leads_out, open_while_closing
+from portal.web.access import SAFE, Access, FindDesk, for_auditors, in_person, leads_out, open_while_closing
 from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
+from tenants.audit_trail import recording
+from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.impersonation import impersonating
 from tenants.membership import members
 from tenants.sign_in import impersonation_session
@@ -43,9 +48,13 @@ from tenants.sign_in.impersonation_session import Impersonation
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy import admission, context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import WAITING_KEY, IdentifiedRequest, note_let_in
+from tenants.tenancy.request import WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
 from tenants.tenancy.roles import Role
 
+AUDITORS_PAGE: Final = "tenants:evidence"  # the first one
+LOOK_SECONDS: Final = 900  # for which a look at a page is in the audit trail once
+_FIRST_PAGES: Final = ("tickets:queue", "tickets_without_desk", "desk_home")  # where a sign-in or a bare address leads
+_LOOKED: Final = "looked_at"  # in an auditor's session: the pages with the moments of the last rows, in seconds
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
@@ -119,9 +128,36 @@ class AccessMiddleware:
             return address_of_another_desk(request, tenant, desk)
         if WAITING_KEY in request.session:
             note_let_in(request, tenant)
+        if tenant.is_auditor:
+            return self._check_auditor(request, view, tenant)
         if not tenant.role.at_least(Role(access.role)):
             return forbidden(request, _("This needs the role %(role)s.") % {"role": _roles_from(Role(access.role))})
         return None
+
+    def _check_auditor(
+        self, request: IdentifiedRequest, view: Callable[..., HttpResponse], tenant: TenantContext
+    ) -> HttpResponse | None:
+        is_safe = request.method in SAFE
+        if for_auditors.on(view):
+            if is_safe:
+                _note_look(request, tenant)
+            return None
+        if is_safe and request.resolver_match and request.resolver_match.view_name in _FIRST_PAGES:
+            return redirect(AUDITORS_PAGE)
+        return forbidden(request, _("Auditors see the audit pages, and no other page of a desk."))
+
+
+def _note_look(request: IdentifiedRequest, tenant: TenantContext) -> None:
+    """Have the audit trail say that an auditor looks at this page, unless it said so a while ago of this session."""
+    looked: dict[str, int] = request.session.get(_LOOKED, {})
+    now, page = int(time.time()), request.path
+    if looked.get(page, 0) > now - LOOK_SECONDS:
+        return
+    recording.record(
+        AuditEntry(tenant.tenant_id, AuditAction.AUDITOR_LOOKED, actor_of(request), "page", page.strip("/"), page)
+    )
+    lately = {path: at for path, at in looked.items() if at > now - LOOK_SECONDS}
+    request.session[_LOOKED] = {**lately, page: now}
 
 
 def _find_desk(

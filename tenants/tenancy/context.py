@@ -153,6 +153,10 @@ class TenantContext:
     def is_owner(self) -> bool:
         return self.role is Role.OWNER
 
+    @property
+    def is_auditor(self) -> bool:
+        return self.role is Role.AUDITOR
+
     @cached_property
     def page_mark(self) -> str:
         return page_mark_of(self.user_id, self.tenant_id)
@@ -161,12 +165,17 @@ class TenantContext:
 _NO_ITEMS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
+def is_over(membership: MembershipItem) -> bool:
+    """Tell whether a membership has an end that has come: that of an auditor."""
+    return bool(membership.ends_at) and bool(membership.ends_at <= clock.stamp())
+
+
 def of_items(
     user: User, membership: Any, tenant: Any, items: Mapping[str, Any] = _NO_ITEMS, *, acted_by: str = ""
 ) -> TenantContext | None:
-    """Make the context of what was read, or None where the person is no member or the tenant is gone. `items` are those
-    that `wanted_items` names."""
-    if membership is None or tenant is None:
+    """Make the context of what was read, or None where the person is no member, or no auditor any more, or the tenant
+    is gone. `items` are those that `wanted_items` names."""
+    if membership is None or is_over(membership) or tenant is None:
         return None
     found = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
     return replace(found, items=dict(items)) if items else found

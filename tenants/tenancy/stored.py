@@ -21,6 +21,7 @@ MEMBERSHIPS = Table(
     "platform",
     "platform_user_id",
     "tenant_id",
+    ttl="kept_until",
     shared="a person's tenants are listed before one of them is chosen",
 )
 # One partition per kind of object, so that commands and operators find all tenants by a Query.
@@ -72,7 +73,11 @@ def placed_key(tenant_id: str, placement: str) -> str:
 
 
 class MembershipItem(Item):
-    """One person in one tenant. The tenant's name and slug are copied here so that choosing one costs one Query."""
+    """One person in one tenant. The tenant's name and slug are copied here so that choosing one costs one Query.
+
+    That of an auditor has `ends_at`, the stamp from which it counts no more, and `kept_until`, in seconds since 1970,
+    when it goes.
+    """
 
     table = MEMBERSHIPS
 
@@ -82,6 +87,8 @@ class MembershipItem(Item):
     tenant_name = UnicodeAttribute()
     tenant_slug = UnicodeAttribute()
     created_at = UnicodeAttribute()
+    ends_at = UnicodeAttribute(null=True)
+    kept_until = NumberAttribute(null=True)
 
 
 class TenantItem(Item):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
@@ -25,6 +25,11 @@ class DeskPage:
     route: str
     also: tuple[str, ...] = ()
     role: Role = Role.ADMIN
+    for_auditors: bool = field(default=False, kw_only=True)
+
+    def is_open_to(self, role: Role) -> bool:
+        """Tell whether somebody with this role may open the page."""
+        return self.for_auditors if role is Role.AUDITOR else role.at_least(self.role)
 
     @property
     def label(self) -> str:
@@ -73,9 +78,20 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
         ),
     ),
     gettext_noop("Security"): (
-        DeskPage("audit", gettext_noop("Audit trail"), "tenants:audit"),
+        DeskPage("audit", gettext_noop("Audit trail"), "tenants:audit", for_auditors=True),
+        DeskPage(
+            "evidence", gettext_noop("Evidence"), "tenants:evidence", ("tenants:evidence_verify",), Role.OWNER,
+            for_auditors=True,
+        ),
+        DeskPage(
+            "review", gettext_noop("Access review"), "tenants:access_review", role=Role.OWNER, for_auditors=True
+        ),
+        DeskPage("auditors", gettext_noop("Auditors"), "tenants:auditors", role=Role.OWNER),
         DeskPage("sign_in", gettext_noop("Signing in"), "tenants:settings_sign_in", role=Role.OWNER),
-        DeskPage("access", gettext_noop("Access by the platform"), "tenants:platform_access", role=Role.OWNER),
+        DeskPage(
+            "access", gettext_noop("Access by the platform"), "tenants:platform_access", role=Role.OWNER,
+            for_auditors=True,
+        ),
     ),
     gettext_noop("Data"): (
         DeskPage(
@@ -181,7 +197,7 @@ def _price_place(tenant: TenantContext | None) -> str:
 def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> list[MainPage]:
     if tenant is None:
         return [*MAIN_PAGES[:1]]
-    return [one for one in MAIN_PAGES if tenant.role.at_least(one.role) and (mail or one.name != "letters")]
+    return [one for one in MAIN_PAGES if one.is_open_to(tenant.role) and (mail or one.name != "letters")]
 
 
 def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:
@@ -203,7 +219,7 @@ def _groups(tenant: TenantContext | None, nav: str) -> list[dict[str, Any]]:
     """Return the groups that the member may open, each with its pages, and which of both are open now."""
     shown = []
     for label, pages in DESK_PAGES.items():
-        allowed = [one for one in pages if tenant is not None and tenant.role.at_least(one.role)]
+        allowed = [one for one in pages if tenant is not None and one.is_open_to(tenant.role)]
         links = [{"label": one.label, "url": reverse(one.route), "is_current": one.name == nav} for one in allowed]
         if links:
             is_current = any(link["is_current"] for link in links)

@@ -96,10 +96,12 @@ PAGES = {
         "desk/settings/costs/", "desk/settings/costs/file/",
         "desk/settings/close/", "desk/settings/close/undo/",
         "desk/settings/sign-in/",
+        "desk/evidence/", "desk/evidence/verify/", "desk/evidence/download/", "desk/access-review/",
+        "desk/auditors/", "desk/auditors/<str:user>/until/", "desk/auditors/<str:user>/end/",
         "desk/settings/export/",
         *(f"desk/settings/export/{act}/" for act in ("ask", "cancel", "download", "files/<str:part>")),
         "desk/settings/person/", "desk/settings/person/export/", "desk/settings/person/erase/",
-        "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/",
+        "tickets/dashboard/verify/", "tickets/dashboard/verify/stop/", "tickets/reports/letter/",
     ),
 }  # fmt: skip
 LEAST = {page: role for role, pages in PAGES.items() for page in pages}

@@ -42,6 +42,8 @@ ENGLISH_PATHS = (
     "templates/webhooks/receiver_page.html",
     "templates/webhooks/sent_mails.html",
     "tenants/api_keys/key_authentication.py",
+    "tenants/auditing/audit_export.py",
+    "tenants/auditing/verify_audit_export.py",
     "tickets/admin/",
     "tickets/attachments/previews.py",
     "tickets/letters/arrival.py",

@@ -48,7 +48,7 @@ from portal.streams.stream_source import StreamSource
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
-from tenants.membership import mail_choices, member_changes
+from tenants.membership import accepting, auditors, mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import UnreachedItem
 from tenants.tenancy import tenant_directory
@@ -165,6 +165,12 @@ def _people(world: World, where: str) -> None:
     put_all(
         [UnreachedItem(tenant_id, "some", sent_at=clock.stamp(), at=clock.stamp(), why="Gone.", expires_at=_later())]
     )
+    auditor, owner = world.add_user(f"Auditor-{where}"), world.context(_owner(where), where)
+    until = clock.now() + timedelta(days=30)
+    sent = auditors.invite(
+        owner, name=auditor.name, address=auditor.email, purpose="Audit", until=until, by=Actor(owner.user_id)
+    )
+    accepting.accept(accepting.by_secret(sent.secret), user=auditor, by=Actor(auditor.id, auditor.email))
     assert world.browser("alice").sign_in("alice@example.com").status_code == 302  # type: ignore[attr-defined]
     world.add_user(f"Former {where}")
     gone = world.users[f"former {where}"]

@@ -392,7 +392,7 @@ def first_words(patterns: list[URLPattern | URLResolver]) -> set[str]:
             words |= first_words(pattern.url_patterns)
         elif not route.startswith("<slug:desk>"):
             words.add(re.split(r"[/<]", route)[0])
-    return words - {""}
+    return {word for word in words if word and not word.startswith(".")}  # no name of a desk has a dot
 
 
 def test_no_desk_can_be_called_like_the_beginning_of_another_address() -> None:

@@ -7,7 +7,6 @@ under way at a time.
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
@@ -18,6 +17,7 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.load import spending
 from portal.objects.object_store import ObjectStore
+from portal.zip_stream import Pipe
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import findings, scanning, stored
 from tickets.attachments.stored import FileItem
@@ -112,7 +112,7 @@ def zipped(
 ) -> Iterator[bytes]:
     """Yield a zip of files while it is made, some 64 KB at a time; nothing is compressed. A file that has gone since is
     left out. `by_ticket` puts each FileItem into a folder that has the number of its ticket."""
-    objects, out = ObjectStore("tenant", tenant.tenant_id), _Pipe()
+    objects, out = ObjectStore("tenant", tenant.tenant_id), Pipe()
     now = clock.now()
     at = (now.year, now.month, now.day, now.hour, now.minute, now.second)
     names: set[str] = set()
@@ -141,19 +141,3 @@ def _free(name: str, taken: set[str]) -> str:
         chosen = f"{stem} ({count}).{ending}" if dot and stem else f"{name} ({count})"
     taken.add(chosen.casefold())
     return chosen
-
-
-class _Pipe(io.RawIOBase):
-    """Holds what an archive writes until it is taken. It cannot seek, so the archive writes from front to back."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._held: list[bytes] = []
-
-    def write(self, data: bytes) -> int:  # type: ignore[override]  # zipfile writes bytes
-        self._held.append(bytes(data))
-        return len(data)
-
-    def taken(self) -> bytes:
-        held, self._held = b"".join(self._held), []
-        return held

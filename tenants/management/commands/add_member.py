@@ -11,7 +11,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.management.commands.create_tenant import account
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 
 class Command(PortalCommand):
@@ -27,7 +27,7 @@ class Command(PortalCommand):
         parser.add_argument(
             "--role",
             required=True,
-            choices=[role.value for role in Role],
+            choices=[role.value for role in MEMBER_ROLES],
             help="a viewer reads tickets, an agent works them, an admin manages people, an owner also the settings",
         )
 

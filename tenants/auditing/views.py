@@ -1,0 +1,229 @@
+"""Show the evidence of a desk to its auditors and owners, and let owners say who is an auditor."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache, partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from portal import clock
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Invalid, NotFound
+from portal.web import moments
+from portal.web.access import for_auditors, get_or_post, in_person, member, open_while_closing, public
+from portal.web.heavy_work import heavy, heavy_to_read
+from tenants.audit_trail import chain, recording
+from tenants.audit_trail.recording import AuditAction, AuditEntry
+from tenants.auditing import access_review, audit_export
+from tenants.auditing.forms import EndForm, InviteAuditorForm
+from tenants.lifecycle import certificates
+from tenants.membership import auditors, invitation_views, past_roster
+from tenants.membership.stored import AuditorItem
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+
+MOST_VERIFIED: Final = 20_000  # rows that are read for one click; a longer trail is verified from its export
+_VISITS: Final = 5  # of operators in the review
+
+
+@for_auditors
+@member(Role.OWNER)
+@require_safe
+def evidence(request: TenantRequest) -> HttpResponse:
+    """Show where the audit chain ends, the keys, and what can be downloaded. Costs one Query."""
+    return _evidence(request)
+
+
+def _evidence(request: TenantRequest, verified: chain.Verified | None = None) -> HttpResponse:
+    ends = chain.ends_of(request.tenant.tenant_id) if verified is None else {}
+    rows = sum(count for count, _hash in ends.values()) if verified is None else verified.rows
+    page: dict[str, Any] = {
+        "rows": rows,
+        "fingerprint": chain.fingerprint(ends) if verified is None else verified.fingerprint,
+        "verified": verified,
+        "can_verify": rows <= MOST_VERIFIED,
+        "keys": list(certificates.known_keys()),
+        "script_digest": _script_digest(),
+        "command": f"python3 {audit_export.SCRIPT.name} pooldesk-keys.json evidence.zip",
+        "as_of": clock.now(),
+    }
+    return render(request, "auditing/evidence.html", page)
+
+
+@cache
+def _script_digest() -> str:
+    return hashlib.sha256(audit_export.SCRIPT.read_bytes()).hexdigest()
+
+
+@open_while_closing
+@for_auditors
+@member(Role.OWNER)
+@require_POST
+@heavy
+def verify(request: TenantRequest) -> HttpResponse:
+    """Read the whole trail, compare it with the ends of the chain, and show what was found."""
+    tenant = request.tenant
+    if sum(count for count, _hash in chain.ends_of(tenant.tenant_id).values()) > MOST_VERIFIED:
+        messages.warning(request, _("This audit trail is too long to be verified here. Verify its export instead."))
+        return redirect("tenants:evidence")
+    verified = chain.verify(tenant.tenant_id)
+    after = {"entries": str(verified.rows), "faults": str(len(verified.findings)), "fingerprint": verified.fingerprint}
+    about = (tenant.tenant_id, AuditAction.TRAIL_VERIFIED, actor_of(request), "export", "audit", "the audit trail")
+    recording.record(AuditEntry(*about, after=after))
+    return _evidence(request, verified)
+
+
+@open_while_closing
+@for_auditors
+@member(Role.OWNER)
+@require_POST
+@heavy
+def download(request: TenantRequest) -> HttpResponseBase:
+    """Send the evidence as a zip while it is made. The export is in the audit trail, and so in the file."""
+    try:
+        content = audit_export.export(request.tenant, by=actor_of(request))
+    except Conflict:
+        messages.error(request, _("This installation has no key to sign evidence with. Ask its operator to set one."))
+        return redirect("tenants:evidence")
+    name = f"evidence-{request.tenant.slug}-{clock.now():%Y%m%d-%H%M%S}.zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
+
+
+@for_auditors
+@member(Role.OWNER)
+@require_safe
+@heavy_to_read
+def review(request: TenantRequest) -> HttpResponse:
+    """Show who may do what, since when and by whom; with `at`, who was a member at that moment."""
+    tenant, asked, problem = request.tenant, request.GET.get("at", ""), ""
+    page: dict[str, Any] = {"asked": asked, "after": request.GET.get("after", "")}
+    at = clock.stamp()
+    if asked:
+        try:
+            at = moments.moment(asked)
+            page["people"] = [one for one in past_roster.at(tenant, at) if one.then]
+        except Invalid as error:
+            problem = error.message
+    else:
+        found = access_review.page(tenant, after=request.GET.get("after"))
+        page |= {
+            "members": found.members,
+            "next_url": f"?{urlencode({'after': found.next})}" if found.next else None,
+            "auditors": [_shown(one) for one in found.auditors],
+            "keys": found.keys,
+            "visits": found.visits[:_VISITS],
+            "parse": clock.parse,
+        }
+    page |= {"problem": problem, **moments.page(at)}
+    return render(request, "auditing/review.html", page, status=400 if problem else 200)
+
+
+def _shown(item: AuditorItem) -> dict[str, Any]:
+    return {
+        "id": item.user_id,
+        "name": item.name,
+        "email": item.email,
+        "purpose": item.purpose,
+        "by": item.invited_by_name,
+        "begun_at": clock.parse(item.begun_at),
+        "ends_at": clock.parse(item.ends_at),
+        "is_over": auditors.is_over(item),
+    }
+
+
+@in_person
+@member(Role.OWNER)
+@get_or_post
+def auditors_page(request: TenantRequest) -> HttpResponse:
+    """Show who is an auditor, who is invited, and the form that invites. Costs two Queries at the same time."""
+    form = InviteAuditorForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        chosen = form.cleaned_data
+        try:
+            sent = auditors.invite(
+                request.tenant,
+                name=chosen["name"],
+                address=chosen["email"],
+                purpose=chosen["purpose"],
+                until=form.ends_at,
+                by=actor_of(request),
+                write=partial(invitation_views.write_mail, request),
+            )
+        except (Conflict, Invalid) as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+        else:
+            invitation_views.send_mails(request, [sent])
+            return redirect("tenants:auditors")
+    reads: list[Any] = [
+        partial(auditors.listed, request.tenant.repository),
+        partial(invitation_views.pending, request.tenant),
+    ]
+    listed, pending = fan_out(reads)
+    page = {
+        "form": form,
+        "end_form": EndForm(auto_id=False),
+        "auditors": [_shown(one) for one in listed],
+        "pending": [one for one in pending if one["role"] is Role.AUDITOR],
+        "kept_days": auditors.KEPT.days,
+    }
+    return render(request, "auditing/auditors.html", page, status=422 if form.is_bound else 200)
+
+
+@in_person
+@member(Role.OWNER)
+@require_POST
+def extend(request: TenantRequest, user: str) -> HttpResponse:
+    """Give an access another end."""
+    form = EndForm(request.POST)
+    auditors.find(request.tenant, user)
+    try:
+        if not form.is_valid():
+            raise Invalid(" ".join(map(str, form.errors["until"])))
+        item = auditors.extend(request.tenant, user_id=user, until=form.ends_at, by=actor_of(request))
+    except (Conflict, Invalid) as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, _("The access of %(name)s has another end now.") % {"name": item.name})
+    return redirect("tenants:auditors")
+
+
+@in_person
+@open_while_closing
+@member(Role.OWNER)
+@require_POST
+def end(request: TenantRequest, user: str) -> HttpResponse:
+    """End an access at once."""
+    try:
+        item = auditors.end(request.tenant, user_id=user, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, _("The access of %(name)s has ended.") % {"name": item.name})
+    return redirect("tenants:auditors")
+
+
+@public
+@require_safe
+def public_keys(request: HttpRequest) -> HttpResponse:
+    """Send the public keys of what this installation signs, by their ids, as `certificate_keys` prints them."""
+    found = certificates.known_keys()
+    if not found:
+        raise NotFound(_("This installation signs nothing: it has no key."))
+    return HttpResponse(certificates.write_keys(found) + "\n", content_type="application/json")
+
+
+@public
+@require_safe
+def script(request: HttpRequest) -> HttpResponse:
+    """Send the script that verifies evidence."""
+    headers = {"Content-Disposition": f'attachment; filename="{audit_export.SCRIPT.name}"'}
+    return HttpResponse(audit_export.SCRIPT.read_bytes(), content_type="text/x-python; charset=utf-8", headers=headers)
