@@ -119,15 +119,19 @@ def gone(way: Way) -> Callable[[], object]:
     return way.open
 
 
-@pytest.mark.parametrize("go_away", [silent, gone])
-def test_while_the_engine_is_away_nothing_is_lost_and_all_goes_on_when_it_is_back(
-    go_away: Callable[[Way], Callable[[], object]], way: Way, portal: Version
-) -> None:
+def test_while_the_engine_is_away_nothing_is_lost_and_all_goes_on_when_it_is_back(way: Way, portal: Version) -> None:
     begin(portal)
     port = portal.start()
-    tally, stop = PeopleTally(), threading.Event()
     wait_until(lambda: is_answering(port))
-    people = [TimedPerson(port, name, tally, stop) for name in NAMES]
+    for go_away in (silent, gone):
+        lose_the_engine(go_away, way, port)
+    portal.run(*([command, "--tenant", "acme"] for command in ("verify_aggregates", "verify_search", "verify_audit")))
+
+
+def lose_the_engine(go_away: Callable[[Way], Callable[[], object]], way: Way, port: int) -> None:
+    """Let people write before, while and after the engine is away, and look for all that they were told is stored."""
+    tally, stop = PeopleTally(), threading.Event()
+    people = [TimedPerson(port, f"{name}-{go_away.__name__}", tally, stop) for name in NAMES]
     with ExitStack() as ending:
         ending.callback(stop.set)
         for person in people:
@@ -149,12 +153,12 @@ def test_while_the_engine_is_away_nothing_is_lost_and_all_goes_on_when_it_is_bac
         person.join()
     waits = [wait for person in people for wait in person.waits]
     sys.stdout.write(
-        f"Away for {SECONDS:g} s: {len(waits)} pages said so, the slowest after {max(waits):.1f} s; "
+        f"{go_away.__name__.capitalize()} for {SECONDS:g} s: "
+        f"{len(waits)} pages said so, the slowest after {max(waits):.1f} s; "
         f"everybody's text was stored {again:.1f} s after it was back.\n"
     )
     assert tally.broken == []
     assert outage.misplaced(tally.acknowledged, read_back(signed_in(port))) == []
-    portal.run(*([command, "--tenant", "acme"] for command in ("verify_aggregates", "verify_search", "verify_audit")))
 
 
 def is_answering(port: int) -> bool:
