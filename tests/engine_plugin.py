@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from portal.engines.engine_process import Engine, EngineError, Ministack
 NOWHERE = "http://127.0.0.1:9"
 
 _engine = pytest.StashKey[Engine]()
+_templates = pytest.StashKey[str]()
 
 # The tests start hundreds of processes: what those load is compiled once, whatever this machine is used to.
 sys.dont_write_bytecode = False
@@ -44,6 +47,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        # Of this run alone: what compiles templates may have changed since the last one.
+        folder = early_config.stash[_templates] = tempfile.mkdtemp(prefix="templates-")
+        os.environ["TEMPLATE_CODE"] = folder
     options = early_config.known_args_namespace
     distributed = getattr(options, "numprocesses", None) or getattr(options, "tx", None)
     if distributed and "PYTEST_XDIST_WORKER" not in os.environ:
@@ -61,3 +68,5 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if engine := config.stash.get(_engine, None):
         engine.stop()
+    if folder := config.stash.get(_templates, ""):
+        shutil.rmtree(folder, ignore_errors=True)

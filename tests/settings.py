@@ -1,6 +1,7 @@
 """Settings of the tests: the portal's own, quick to hash, and mail is carried at once."""
 
 import os
+from typing import Any
 
 os.environ.setdefault("DEBUG", "false")
 # Only what went wrong takes as long: a busy machine may leave an engine without a processor for seconds.
@@ -8,8 +9,10 @@ os.environ.setdefault("DYNAMODB_CONNECT_TIMEOUT", "20")
 os.environ.setdefault("DYNAMODB_READ_TIMEOUT", "60")
 os.environ.setdefault("SECRET_KEY", "tests-only-0123456789-abcdefghijklmnopqrstuvwxyz-0123456789")
 
+from jinja2 import FileSystemBytecodeCache
+
 from portal.settings import *  # noqa: F403  # the portal's settings, changed below
-from portal.settings import INSTALLED_APPS, MIDDLEWARE, STORAGES
+from portal.settings import INSTALLED_APPS, MIDDLEWARE, STORAGES, TEMPLATES
 
 if "proofs.apps.ProofsConfig" not in INSTALLED_APPS:
     INSTALLED_APPS = [*INSTALLED_APPS, "proofs.apps.ProofsConfig"]
@@ -25,6 +28,10 @@ STATIC_ROOT = None
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 MIDDLEWARE = ["tests.support.static_files.FoundOnce" if name.startswith("whitenoise.") else name for name in MIDDLEWARE]
+if folder := os.environ.get("TEMPLATE_CODE"):  # each template is compiled by one process of the run, for all of them
+    pages: Any = TEMPLATES[0]
+    options = {**pages["OPTIONS"], "bytecode_cache": FileSystemBytecodeCache(folder)}
+    TEMPLATES = [{**pages, "OPTIONS": options}, *TEMPLATES[1:]]
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 # A dead engine must fail a test quickly.
 DYNAMODB_MAX_ATTEMPTS = 2
