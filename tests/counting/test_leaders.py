@@ -110,7 +110,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(changes=CHANGES, at_once=st.integers(1, 6), full=st.sampled_from([0, 6, 14]), again=st.sampled_from([1, 16]))
 def test_after_any_changes_the_listed_are_right_and_the_others_are_as_is_said(
     changes: list[tuple[int, str, list[str], int, bool]], at_once: int, full: int, again: int

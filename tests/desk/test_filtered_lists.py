@@ -32,7 +32,7 @@ MOMENTS = [
     for microseconds in (0, 1, LAST_MICROSECOND)
 ]
 
-thorough = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass
