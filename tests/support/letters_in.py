@@ -13,7 +13,6 @@ from delivery.queues import queue_readers
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.queue_transport import QueueTransport
 from portal import aws_session, clock
-from portal.objects import object_store
 from portal.objects.object_store import ObjectStore
 from tests.support.world import World
 from tickets.letters import arrival, ledger, posting, stored
@@ -25,18 +24,14 @@ DOMAIN = settings.MAIL_DOMAIN
 
 @contextlib.contextmanager
 def mail() -> Iterator[None]:
-    """The bucket and the queues, empty."""
-    object_store.reset()
-    object_store.create_bucket()
+    """The bucket and the queues, empty: an engine with another world has no queues any more, but still its objects."""
     _empty_bucket()
     QueueTransport().create_all()
     queue_readers.create_missing()
     arrival._turns = arrival._Turns()  # what came in a test before
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrival, "AT_ONCE", 100)  # letters of a test come faster than the pace of a flood
-        drain()
         yield
-    object_store.reset()
 
 
 def _empty_bucket() -> None:
