@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from portal.deployment import parts
 from portal.deployment.parts import StackPart, alarm, declare
-from portal.load.reporting import DUE_LAG, LAG, METRICS, NAMESPACE, PREFIX, PROCESS
+from portal.load.reporting import DEARER, DUE_LAG, LAG, METRICS, NAMESPACE, PREFIX, PROCESS
 from portal.schema.tables import Table
 
 Json = dict[str, Any]
@@ -40,6 +40,11 @@ def _resources(logical_id: Callable[[Table], str], roles: dict[str, str]) -> Jso
         "DeadLettersAlarm": alarm(
             "A delivery or a change was given up; the dead letters in the admin say why", _of_all("dead"),
             above=0, minutes=1, runbook="dead-letters",
+        ),
+        "DearerRoutesAlarm": alarm(
+            "A route costs more than under the release before; the page Costs of routes says which",
+            parts.metric(NAMESPACE, DEARER, {PREFIX: {"Ref": "TablePrefix"}}, "Maximum"),
+            above=0, minutes=1, runbook="dearer-routes",
         ),
         "DueLagAlarm": alarm(
             f"What waits for a moment happens more than {_DUE_SECONDS} seconds late",

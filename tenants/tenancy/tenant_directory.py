@@ -63,6 +63,12 @@ def has_at_least(number: int) -> bool:
     return len(PLATFORM.query(DirectoryItem, TENANTS, limit=number).items) == number
 
 
+def after(slug: str, *, limit: int) -> list[DirectoryItem]:
+    """Return the next tenants by slug behind this one, "" for the first ones: one Query."""
+    start = {"kind": {"S": TENANTS}, "name": {"S": slug}} if slug else None
+    return PLATFORM.query(DirectoryItem, TENANTS, limit=limit, start=start).items
+
+
 def get(tenant_id: str) -> TenantItem:
     """Return the tenant as stored now: one consistent read. Raises NotFound."""
     try:

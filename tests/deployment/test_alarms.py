@@ -27,6 +27,7 @@ def test_each_alarm_over_our_metrics_names_one_that_processes_say_with_the_same_
         for values in (
             dict.fromkeys(reporting.METRICS.values(), "Count"),
             {reporting.LAG: "Seconds", reporting.DUE_LAG: "Seconds"},
+            {reporting.DEARER: "Count"},
             reporting.ANSWERS,
         )
         for directive in reporting.document("web", dict.fromkeys(values, 0.0), values, 0)["_aws"]["CloudWatchMetrics"]
@@ -36,7 +37,7 @@ def test_each_alarm_over_our_metrics_names_one_that_processes_say_with_the_same_
     ours = [one for alarm in declared().values() for one in watched(alarm) if one["Namespace"] == "Pooldesk"]
     named = {(one["MetricName"], *sorted(d["Name"] for d in one["Dimensions"])) for one in ours}
     assert named <= said
-    of_load = {"Throttles", "Requests", "RequestsRefused", "DeadLetters", "DueLag", "StreamLag"}
+    of_load = {"Throttles", "Requests", "RequestsRefused", "DeadLetters", "DearerRoutes", "DueLag", "StreamLag"}
     assert {name for name, *_ in named} == of_load | reporting.ANSWERS.keys()
 
 

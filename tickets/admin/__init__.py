@@ -4,6 +4,7 @@ Begin with `ticket_admin.py`; the models that it shows are in `facades.py`.
 """
 
 from tickets.admin import (  # noqa: F401  # importing is registering
+    cost_pages,
     deletion_pages,
     job_pages,
     letter_pages,

@@ -134,8 +134,10 @@ def lines(tenant: TenantContext, month: str) -> Iterator[tuple[str, str, Units, 
 
 
 def stored_of(tenant_id: str, month: str) -> Statement:
-    """Return the statement of any desk as it is written, without measuring: one Query. For operators."""
-    return _statement(month, _rows(Store("tenant", tenant_id), clean_month(month)))
+    """Return the statement of any desk as it is written, without measuring: one Query, on the platform's account. For
+    operators."""
+    with spending.on_own_account():
+        return _statement(month, _rows(Store("tenant", tenant_id), clean_month(month)))
 
 
 def of_platform(month: str) -> Statement:
