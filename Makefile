@@ -84,7 +84,7 @@ shell: $(VENV)/run.stamp ## A Python shell on the data of `make run`
 
 prove: $(VENV)/run.stamp ## Attack the layers between tenants, on the data of `make run`. REQUESTS=20000
 	@$(DEMO) seed --if-empty
-	@exec $(DEMO) prove_isolation $(call option,REQUESTS,requests)
+	@exec $(DEMO) prove_isolation --keep $(call option,REQUESTS,requests)
 
 bench: $(VENV)/dev.stamp ## Measurements, on DynamoDB Local. BENCH_ARGS=
 	$(PY) -m benchmarks $(BENCH_ARGS)

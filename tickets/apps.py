@@ -38,6 +38,7 @@ class TicketsConfig(RoomsConfig):
         from tickets.ticket import fields, ticket_events
 
         _declare_timers()
+        _declare_reports()
         queue_readers.declare_reader(LETTERS_QUEUE, _take_letter, pace=_pace_of_letter)
         direct_work.declare_kind(WORK, direct_work.Kind(_file_letter, _give_letter_up))
         direct_work.declare_kind(HELD_WORK, direct_work.Kind(_file_held_letter, _leave_letter_held))
@@ -143,6 +144,13 @@ def _of_letter(feedback: Feedback) -> None:
     from tickets.replies import delivery_states
 
     delivery_states.take(feedback)
+
+
+def _declare_reports() -> None:
+    """Say who writes the page of an isolation run."""
+    from tickets.isolation_runs import presenters, run_job
+
+    run_job.write_with(presenters.signed)
 
 
 def _declare_timers() -> None:

@@ -16,6 +16,7 @@ from tickets.desk_export import views as desk_export_views
 from tickets.groups import urls as group_urls
 from tickets.groups import views as group_views
 from tickets.handover import views as handover_views
+from tickets.isolation_runs import views as isolation_views
 from tickets.letters import views as letter_views
 from tickets.linking import views as link_views
 from tickets.live import views as live_views
@@ -174,6 +175,13 @@ _export_pages = [
     path("files/<str:part>/", desk_export_views.files, name="desk_export_files"),
 ]
 
+_isolation_pages = [
+    path("", isolation_views.isolation_page, name="isolation"),
+    path("attack/", isolation_views.attack, name="isolation_attack"),
+    path("stop/", isolation_views.stop, name="isolation_stop"),
+    path("files/<str:run>/", isolation_views.download, name="isolation_file"),
+]
+
 _field_pages = [
     path("", field_views.definitions_page, name="custom_fields"),
     path("new/", field_views.new_field, name="custom_field_new"),
@@ -233,4 +241,5 @@ urlpatterns = [
     desk_pages(path("desk/settings/costs/file/", cost_views.costs_file, name="costs_file")),
     desk_pages(path("desk/settings/targets/", sla_views.sla_page, name="sla")),
     desk_pages(path("desk/settings/export/", include(_export_pages))),
+    desk_pages(path("desk/settings/isolation/", include(_isolation_pages))),
 ]

@@ -33,6 +33,7 @@ from portal import aws_session
 from portal.dynamo import item_protocol, meter, placement, retry
 from portal.dynamo.compiled_reader import reader_of
 from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
+from portal.errors import Unavailable
 from portal.isolation import credentials, guard
 from portal.quotas import TenantPlaces
 from portal.schema import tables
@@ -113,6 +114,23 @@ def make_client(role: Role, site: str = "") -> Any:
     meter.attach(client)
     if settings.DYNAMODB_GUARD:
         guard.attach(client, role, prefix_of_site=where.prefix if site else "")
+    return client
+
+
+def make_client_for_one(tenant_id: str, site: str = "") -> Any:
+    """Return a client without a guard that signs as this one tenant, so that IAM alone stands before the tables.
+
+    It is for attacks in the name of a tenant that does not exist. Raises Unavailable where tenants have no role:
+    nothing would stop it.
+    """
+    where = placement.site(site)
+    if not where.tenant_role_arn:
+        raise Unavailable("Tenants have no role here that IAM could hold them to.")
+    session = _session(where.endpoint_url)
+    source = credentials.TenantCredentials(credentials.assume_with(_sts(where), where.tenant_role_arn))
+    session._credentials = credentials.ContextCredentials(source, lambda: tenant_id)
+    client = _create("dynamodb", session, where.endpoint_url, where.region)
+    meter.attach(client)
     return client
 
 

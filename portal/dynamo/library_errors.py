@@ -67,6 +67,12 @@ def translate(error: Exception, operation: str) -> PortalError | None:
     return None
 
 
+def is_denied(error: Exception) -> bool:
+    """Tell whether an error of a library is a refusal by IAM."""
+    code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else ""
+    return code in ("AccessDenied", "AccessDeniedException")
+
+
 def is_missing(error: Exception) -> bool:
     """Tell whether an error of ours stands for a table or a stream that is not there."""
     cause = error.__cause__

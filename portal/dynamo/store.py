@@ -74,6 +74,10 @@ Key = TenantKey | str
 Wanted = tuple[type[Item], str, str | None]  # a model, a partition key and a sort key
 
 
+class ForeignKey(ValueError):
+    """A store of one tenant was handed a key of another one, and has sent nothing."""
+
+
 class Store:
     """Everything that a role may do with the database, for one tenant or for none.
 
@@ -443,7 +447,7 @@ class Store:
 
     def _refuse_foreign_key(self, key: str) -> None:
         if self._tenant_id is not None and not keys.belongs_to(self._tenant_id, key):
-            raise ValueError("a tenant's store was handed an item of another tenant, or a key that is none of a tenant")
+            raise ForeignKey("a tenant's store was handed an item of another tenant, or a key that is none of a tenant")
 
 
 def _key(table: Table, partition: str, sort: str | None) -> dict[str, Any]:

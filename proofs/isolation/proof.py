@@ -21,6 +21,7 @@ from portal import clock
 from portal.errors import PortalError
 from portal.isolation import policies
 from portal.management.command import Progress
+from portal.version_number import VERSION
 from proofs.isolation import data_attack, mutants
 from proofs.isolation.data_attack import AttackPlan, Crossing, Tally
 from proofs.isolation.mutants import CONTROL, Fate
@@ -213,6 +214,7 @@ def _versions() -> dict[str, str]:
     endpoint = urlsplit(settings.DYNAMODB_ENDPOINT_URL)
     return {
         "Python": platform.python_version(),
+        "Pooldesk": VERSION,
         **{package: version(package) for package in _PACKAGES},
         "engine": f"{endpoint.hostname}:{endpoint.port}"
         if endpoint.hostname

@@ -192,6 +192,9 @@ class AuditAction(StrEnum):
     EXPORT_CANCELLED = "export.cancelled", gettext_noop("cancelled the export of %(entity)s")
     EXPORT_MADE = "export.made", gettext_noop("exported %(entity)s")
     EXPORT_DOWNLOADED = "export.downloaded", gettext_noop("downloaded the export of %(entity)s")
+    ISOLATION_RUN_ASKED = "isolation_run.asked", gettext_noop("asked for an attack on %(entity)s")  # a job makes it
+    ISOLATION_RUN_CANCELLED = "isolation_run.cancelled", gettext_noop("stopped the attack on %(entity)s")
+    ISOLATION_RUN_ENDED = "isolation_run.ended", gettext_noop("had %(entity)s attacked, to try its isolation")
     LETTER_DELIVERED = "letter.delivered", gettext_noop("handed to the desk the stray letter %(entity)s")
     LETTERS_DISCARDED = "letters.discarded", gettext_noop("discarded %(entity)s")
     LETTER_FILED = "letter.filed", gettext_noop("asked to have filed %(entity)s")

@@ -102,6 +102,39 @@ def verify(content: bytes, keys: Mapping[str, Ed25519PublicKey]) -> dict[str, An
     return document
 
 
+# --- pages that are signed ---
+
+_PAGE_ENDS: Final = b"\n<!-- signature, which `manage.py verify_certificate` verifies\n"
+_SIGNATURE_ENDS: Final = b"-->\n"
+
+
+def sign_page(page: bytes, facts: Mapping[str, Any], key: Ed25519PrivateKey) -> bytes:
+    """Return an HTML page with a certificate behind it, in a comment. It holds the facts and the hash of the page.
+
+    So every byte that a reader sees is signed. Raises ValueError for facts that would end the comment.
+    """
+    certificate = sign({**facts, "sha256": digest(page)}, key)
+    if b"--" in certificate:
+        raise ValueError("the facts of a signed page have no two dashes in a row")
+    return page + _PAGE_ENDS + certificate + _SIGNATURE_ENDS
+
+
+def is_page(content: bytes) -> bool:
+    """Tell whether a file is an HTML page, whose signature stands behind it."""
+    return content.lstrip()[:9].lower() == b"<!doctype"
+
+
+def verify_page(content: bytes, keys: Mapping[str, Ed25519PublicKey]) -> dict[str, Any]:
+    """Return what the certificate behind a page says, where every byte of both is as it was signed. Raises Invalid."""
+    page, ends, signature = content.rpartition(_PAGE_ENDS)
+    if not ends or not signature.endswith(_SIGNATURE_ENDS):
+        raise Invalid("This page was changed, or is none of ours: it does not end with a signature.")
+    said = verify(signature.removesuffix(_SIGNATURE_ENDS), keys)
+    if said.get("sha256") != digest(page):
+        raise Invalid("This page was changed: its signature does not fit.")
+    return said
+
+
 def _written(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, sort_keys=True, indent=2, ensure_ascii=True) + "\n").encode("ascii")
 

@@ -89,6 +89,10 @@ DESK_PAGES: Final[dict[str, tuple[DeskPage, ...]]] = {
         DeskPage("auditors", gettext_noop("Auditors"), "tenants:auditors", role=Role.OWNER),
         DeskPage("sign_in", gettext_noop("Signing in"), "tenants:settings_sign_in", role=Role.OWNER),
         DeskPage(
+            "isolation", gettext_noop("Isolation"), "tickets:isolation",
+            _with_steps("tickets:isolation", "attack", "stop"), Role.OWNER, for_auditors=True,
+        ),
+        DeskPage(
             "access", gettext_noop("Access by the platform"), "tenants:platform_access", role=Role.OWNER,
             for_auditors=True,
         ),

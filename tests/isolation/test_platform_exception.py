@@ -61,6 +61,7 @@ PLATFORM = {
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
     "portal.faults.fault_board",
     "portal.load.rate_sharing",
+    "portal.load.incidents",
     "portal.load.noise_report",
     "portal.load.route_costs",
     # The reshardings of all tenants, which operators ask for and see.
@@ -68,6 +69,9 @@ PLATFORM = {
     # Where a tenant's content lies, and the moves of all tenants.
     "tenants.tenancy.placements",
     "tickets.moving.place_changes",
+    # The files of runs that a desk has asked for, and the results of the operators' own proofs.
+    "tickets.isolation_runs.platform_proofs",
+    "tickets.isolation_runs.run_requests",
     # What is deleted with its tenant, and what certifies it.
     "tenants.lifecycle.certificates",
     "tickets.purging.erasing",
@@ -119,6 +123,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "tickets.bulk_jobs.stored",
         "tickets.admin.job_pages",
         "tickets.desk_export.stored",
+        "tickets.isolation_runs.stored",
         "tickets.moving.stored",
         "tickets.purging.stored",
         "tickets.rules.stored",

@@ -33,7 +33,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request_identity import Ids
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
-from tests.support.commands import Ended
+from tests.support.commands import Ended, run
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
 from tests.support.world import World
 from tickets.letters.stored import LETTERS
@@ -92,6 +92,15 @@ def test_where_the_walls_hold_nothing_crosses_and_the_figures_add_up(clean: tupl
         guard.current_tenant()
     assert f"{len(SOME_MUTANTS) - 1} of {len(SOME_MUTANTS) - 1} broken layers were noticed" in ended.out
     assert "Isolation holds" in page
+
+
+def test_a_report_can_be_kept_for_the_pages_of_owners(
+    clean: tuple[Ended, dict[str, Any], str], three: World, tmp_path: Path
+) -> None:
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(clean[1]))
+    ended = run("record_proof", path)
+    assert (ended.status, f"{len(SOME_MUTANTS) - 1} of {len(SOME_MUTANTS) - 1} broken" in ended.out) == (0, True)
 
 
 def test_every_visit_that_is_planned_is_made(clean: tuple[Ended, dict[str, Any], str]) -> None:

@@ -79,6 +79,8 @@ from tickets.desk_export import export_job, export_requests
 from tickets.desk_setup import setup
 from tickets.desk_setup.group_names import Assigning
 from tickets.groups import agent_changes, assigning, group_changes
+from tickets.isolation_runs import run_job
+from tickets.isolation_runs import run_requests as isolation_requests
 from tickets.jobs.stored import past
 from tickets.letters import ledger
 from tickets.letters.envelope import Envelope
@@ -334,6 +336,9 @@ def _exports(world: World) -> None:
         bulk_requests.ask(owner, TicketEdit.of({}, add_tags=["seen"]), numbers={1: None}, by=Actor(owner.user_id))
         rule = rule_changes.create(owner, "Tag", {"then": {"add_tags": ["new"]}}, by=Actor(owner.user_id))
         rehearsal_requests.ask(owner, rule, by=Actor(owner.user_id))
+        isolation_requests.ask(owner, by=Actor(owner.user_id, f"{who}@example.com"))
+    with override_settings(CERTIFICATE_KEY="11" * 32):
+        run_job.follower(a_second=1e6).turn()
     rehearsal_job.follower(per_second=1e6).turn()
     export_job.follower(parts_a_second=1000.0).turn()
     bulk_job.follower().turn()

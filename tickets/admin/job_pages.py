@@ -19,6 +19,7 @@ from tenants.operators.operator_site import OperatorSite
 from tickets.admin.tenant_page import cells
 from tickets.bulk_jobs import bulk_requests
 from tickets.desk_export import export_requests
+from tickets.isolation_runs import run_requests
 from tickets.jobs.leased_job import JobKind
 from tickets.jobs.stored import JobItem
 from tickets.moving import place_changes
@@ -46,6 +47,7 @@ _SHOWN: Final = (
     _Shown(export_requests.EXPORTS, "The export", ""),
     _Shown(bulk_requests.BULKS, "The bulk change", ""),
     _Shown(rehearsal_requests.REHEARSALS, "The rehearsal", ""),
+    _Shown(run_requests.RUNS, "The isolation run", ""),
 )
 
 

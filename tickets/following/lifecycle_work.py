@@ -1,5 +1,5 @@
 """Carry out what operators order for whole tenants: moves, the end of old copies, purges; and what owners ask for:
-exports.
+exports, and attacks on their desks.
 
 It takes the rights of the lifecycle role, which no web process has. So it is done by `manage.py run_lifecycle` or by
 the function of the stack, which have that role; and where processes have no roles of their own, beside the stream of
@@ -16,6 +16,7 @@ from django.conf import settings
 
 from tickets.bulk_jobs import bulk_job
 from tickets.desk_export import export_job
+from tickets.isolation_runs import run_job
 from tickets.jobs.job_follower import JobFollower
 from tickets.moving import tenant_mover
 from tickets.purging import tenant_purge
@@ -34,6 +35,7 @@ def followers() -> list[JobFollower[Any]]:
         tenant_mover.follower(),
         export_job.follower(),
         rehearsal_job.follower(),
+        run_job.follower(),
     ]
     return [*always, tenant_purge.follower()] if settings.CERTIFICATE_KEY else always
 

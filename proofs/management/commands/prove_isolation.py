@@ -11,13 +11,14 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from portal.errors import NotFound, Unavailable
+from portal.errors import NotFound, PortalError, Unavailable
 from portal.management.command import PortalCommand, Progress, whole_number
 from proofs import proof_report
 from proofs.isolation import targets
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.proof import CannotRun, Proof, by_kind, document, prove, replay
 from proofs.isolation.transport import Unsafe
+from tickets.isolation_runs import platform_proofs
 
 CANNOT_RUN = 2
 
@@ -44,6 +45,7 @@ class Command(PortalCommand):
         parser.add_argument("--tenants", type=whole_number(1), metavar="M", help="attack the first M of them (all)")
         parser.add_argument("--only", type=_number, metavar="NUMBER", help="make this one attempt of --seed again")
         parser.add_argument("--skip-http", action="store_true", help="leave the portal's pages and the API out")
+        parser.add_argument("--keep", action="store_true", help="keep the result, for the owners' pages to show")
         proof_report.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
@@ -64,7 +66,16 @@ class Command(PortalCommand):
         except Unavailable as error:
             why = f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run."
             raise CommandError(why, returncode=CANNOT_RUN) from error
+        if options["keep"] and proof.finished and proof.fates:
+            self._keep(proof)
         self._say(proof, options)
+
+    def _keep(self, proof: Proof) -> None:
+        """Keep the result where the owners' pages show it."""
+        try:
+            platform_proofs.record(document(proof))
+        except PortalError as error:
+            self.stderr.write(f"The result could not be kept for the owners' pages: {error.message}")
 
     def _write(self, proof: Proof, options: dict[str, Any]) -> None:
         found = document(proof)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from tenants.lifecycle import certificates
 
 class Command(PortalCommand):
     help = (
-        "Verify certificates of deletion: that every byte is as it was signed, and of several ones that each names the "
-        "one before it. Needs no database and no network. Status 0: all are good; 1: one is not, with what is wrong."
+        "Verify certificates of deletion and signed pages: that every byte is as it was signed, and of several "
+        "certificates that each names the one before it. Needs no database and no network. Status 0: all are good; 1: "
+        "one is not, with what is wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,15 +30,20 @@ class Command(PortalCommand):
     def work(self, options: dict[str, Any]) -> None:
         try:
             keys = certificates.read_keys(options["keys"].read_text()) if options["keys"] else certificates.known_keys()
-            verified = []
+            verified, signed_pages = [], []
             for path in options["files"]:
                 content = path.read_bytes()
-                verified.append((content, _verified(path, content, keys)))
+                if certificates.is_page(content):
+                    signed_pages.append((path, _verified(path, content, keys, certificates.verify_page)))
+                else:
+                    verified.append((content, _verified(path, content, keys, certificates.verify)))
         except OSError as error:
             raise CommandError(f"{error.filename} cannot be read: {error.strerror}.") from error
         except UnicodeDecodeError as error:
             raise CommandError(f"{options['keys']} is no file of keys.") from error
         certificates.refuse_gap(verified)
+        for path, said in signed_pages:
+            self.stdout.write(f"{path.name} is as it was signed by the key {said['key']}. {_in_words(said)}")
         for _, said in verified:
             tenant, items = said["tenant"], amount(sum(one["deleted"] for one in said["holdings"]), "item")
             self.stdout.write(
@@ -45,8 +52,21 @@ class Command(PortalCommand):
             )
 
 
-def _verified(path: Path, content: bytes, keys: Any) -> dict[str, Any]:
+def _in_words(said: dict[str, Any]) -> str:
+    facts = {name: said[name] for name in said.keys() - {"key", "sha256", "signature", "version", "tenant"}}
+    tenant = said["tenant"]
+    told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(facts.items()))
+    return f"It says of {tenant['slug']} ({tenant['id']}): {told}."
+
+
+Verify = Callable[[bytes, Any], dict[str, Any]]
+
+
+def _verified(path: Path, content: bytes, keys: Any, verify: Verify) -> dict[str, Any]:
     try:
-        return certificates.verify(content, keys)
+        said = verify(content, keys)
+        if verify is certificates.verify and "holdings" not in said:
+            raise Invalid("This is no certificate of deletion.")
+        return said
     except Invalid as error:
         raise CommandError(f"{path.name}: {error.message}") from error

@@ -1,0 +1,84 @@
+"""Let owners attack their desk: ask, watch, stop, download. Rules are in run_requests.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.dynamo.client import fan_out
+from portal.errors import Conflict, Throttled
+from portal.web.access import for_auditors, in_person, member
+from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.roles import Role
+from tickets.isolation_runs import platform_proofs, presenters, run_requests
+from tickets.isolation_runs.attempts import RunPlan
+
+
+@for_auditors
+@member(Role.OWNER)
+@require_safe
+def isolation_page(request: TenantRequest) -> HttpResponse:
+    """Show the last run and how far it is, those before, and the operators' last proof: three Queries, in one
+    round trip."""
+    tenant, plan = request.tenant, RunPlan()
+    read: list[Any] = fan_out(
+        [lambda: run_requests.last(tenant), lambda: run_requests.former(tenant), platform_proofs.last]
+    )
+    item, former, proof = read
+    page = {
+        "verdict": presenters.verdict(item),
+        "run": presenters.run_page(item, plan) if item else None,
+        "layers": presenters.layers(item),
+        "former": [*presenters.former_page(former)],
+        "proof": presenters.proof_page(proof),
+        "left": run_requests.left_today(item),
+        "a_day": run_requests.A_DAY,
+        "attempts": run_requests.ATTEMPTS,
+        "kinds": len(plan.kinds),
+        "can_attack": tenant.is_owner,
+        "command": presenters.VERIFY,
+    }
+    return render(request, "isolation_runs/isolation.html", page)
+
+
+@in_person
+@member(Role.OWNER)
+@require_POST
+def attack(request: TenantRequest) -> HttpResponse:
+    """Ask for a run."""
+    return _done(request, run_requests.ask, gettext("The attack begins within seconds."))
+
+
+@in_person
+@member(Role.OWNER)
+@require_POST
+def stop(request: TenantRequest) -> HttpResponse:
+    """End the run that is at work."""
+    return _done(request, run_requests.cancel, gettext("The attack is being stopped."))
+
+
+@for_auditors
+@member(Role.OWNER)
+@require_safe
+def download(request: TenantRequest, run: str) -> HttpResponse:
+    """Send the signed page of a run: two Queries."""
+    item, content = run_requests.signed_file(request.tenant, run)
+    name = f"{request.tenant.slug}-isolation-{item.begun_at[:10]}-{item.run_id[:6]}.html"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return HttpResponse(content, content_type="text/html; charset=utf-8", headers=headers)
+
+
+def _done(request: TenantRequest, act: Callable[..., None], said: str) -> HttpResponse:
+    try:
+        act(request.tenant, by=actor_of(request))
+    except (Conflict, Throttled) as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, said)
+    return redirect("tickets:isolation")
