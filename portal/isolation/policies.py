@@ -85,6 +85,7 @@ class _Condition:
 
 @dataclass(frozen=True)
 class _Statement:
+    sid: str
     deny: bool
     actions: tuple[_Pattern, ...]
     resources: tuple[_Pattern, ...]
@@ -111,9 +112,7 @@ class Policy:
 
     def allows(self, request: Request) -> bool:
         allowed = False
-        for statement in self._named(request):
-            if not all(_holds(condition, request) for condition in statement.conditions):
-                continue
+        for statement in self._that_hold(request):
             if statement.deny:
                 return False
             allowed = True
@@ -122,6 +121,14 @@ class Policy:
     def is_about(self, request: Request) -> bool:
         """Tell whether a statement names this operation on this resource, whatever keys it asks for."""
         return bool(self._named(request))
+
+    def deciding(self, request: Request) -> tuple[str, ...]:
+        """Return the Sids of the statements that allow a request, () where it is not allowed."""
+        found = [*self._that_hold(request)]
+        return () if any(statement.deny for statement in found) else tuple(statement.sid for statement in found)
+
+    def _that_hold(self, request: Request) -> Iterator[_Statement]:
+        return (one for one in self._named(request) if all(_holds(condition, request) for condition in one.conditions))
 
     def _named(self, request: Request) -> tuple[_Statement, ...]:
         return self._about(request.action, request.resource, request.tag if self._by_tag else None)
@@ -147,6 +154,7 @@ def _statement(raw: Any) -> _Statement:
     if any("${" in a for a in actions):
         raise PolicyError("an Action has no variables")
     return _Statement(
+        sid=str(raw.get("Sid", "")),
         deny=raw["Effect"] == "Deny",
         actions=tuple(_pattern(a.lower(), wild=True) for a in actions),
         resources=tuple(_pattern(r, wild=True) for r in _texts(raw.get("Resource"), "Resource")),

@@ -10,6 +10,7 @@ from tickets.admin import (  # noqa: F401  # importing is registering
     letter_pages,
     noise_pages,
     place_pages,
+    rights_pages,
     search_pages,
     shard_pages,
     status_pages,
