@@ -1,6 +1,6 @@
 """Verify evidence that a Pooldesk desk has given to an auditor. Needs Python 3.9 or newer, and nothing else.
 
-    python3 verify_audit_export.py KEYS.json EXPORT.zip [LATER.zip ...] [CERTIFICATE.json ...]
+    python3 verify_audit_export.py KEYS.json EXPORT.zip [LATER.zip ...] [CERTIFICATE.json ...] [HEAD ...]
 
 KEYS.json holds the public keys, as /.well-known/pooldesk-keys.json of the installation has them. Compare them with the
 keys that its operator has published elsewhere: who gives you a forged export could give you forged keys as well. A
@@ -10,7 +10,8 @@ The script says of each file in one sentence whether it is as it was signed, els
 is wrong, the exit status is 1. It verifies the signature of the manifest; each row of the audit trail against its
 hash; the chains of these hashes, from the first row to the ends that the manifest names; and each file against its
 hash. Of several exports of a desk, the oldest first, it also verifies that each has the rows of those before it, as
-they were: so nobody who rewrites the past goes unnoticed, not even who holds the key.
+they were: so nobody who rewrites the past goes unnoticed, not even who holds the key. A HEAD, the line that the monthly
+letter and the page Evidence show, is looked for in each export in the same way.
 
 Sources: RFC 8032 (Ed25519), and docs/auditors.md of Pooldesk for the form of the files.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Iterable
@@ -193,10 +195,26 @@ def check_since(rows: dict[tuple[str, int], tuple[str, str, int]], chain: dict[s
             raise EvidenceFault(f"{where}, or one before it, was changed or removed since {older} was made.")
 
 
-def check_export(archive: zipfile.ZipFile, keys: dict[str, bytes], others: dict[str, Any] | None = None) -> str:
+HEAD = re.compile(r"\d{8}T\d{6}Z\.(\d+(?:-\d+)*)\.([0-9a-f]{32})", re.ASCII)
+
+
+def check_head(rows: dict[tuple[str, int], tuple[str, str, int]], head: str) -> None:
+    """Compare the rows with a head, which has their numbers by chain partition and a hash over their hashes."""
+    parsed = HEAD.fullmatch(head)
+    numbers = {str(partition): int(number) for partition, number in enumerate(parsed[1].split("-"))} if parsed else {}
+    ends = [[name, [number, rows.get((name, number), ("",))[0]]] for name, number in sorted(numbers.items()) if number]
+    digest = hashlib.sha256(json.dumps(ends).encode()).hexdigest()[:32]
+    if parsed is None or digest != parsed[2]:
+        raise EvidenceFault(f"The head {head} does not fit: a row up to it was changed, or it is of another desk.")
+
+
+def check_export(
+    archive: zipfile.ZipFile, keys: dict[str, bytes], others: dict[str, Any] | None = None, heads: Iterable[str] = ()
+) -> str:
     """Verify an export, and return the sentence that says what it is. Raises EvidenceFault.
 
-    `others` are the manifests of older exports by the names of their files, to which that of this one is added.
+    `others` are the manifests of older exports by the names of their files, to which that of this one is added;
+    `heads` are looked for in it.
     """
     names = archive.namelist()
     if "manifest.json" not in names or len({*names}) != len(names):
@@ -213,6 +231,8 @@ def check_export(archive: zipfile.ZipFile, keys: dict[str, bytes], others: dict[
     with archive.open("audit-trail.jsonl") as lines:
         rows, withheld = read_rows(lines)
     check_chain(rows, manifest["chain"])
+    for head in heads:
+        check_head(rows, head)
     others = {} if others is None else others
     for name, older in others.items():
         if older["desk"]["id"] == manifest["desk"]["id"]:
@@ -227,6 +247,7 @@ def check_export(archive: zipfile.ZipFile, keys: dict[str, bytes], others: dict[
     same = [name for name, older in others.items() if older["desk"]["id"] == manifest["desk"]["id"]]
     others[archive.filename or ""] = manifest
     since = f" It has all rows of {', '.join(same)}, unchanged." if same else ""
+    since += " It has the rows of each head that you gave, unchanged." if heads else ""
     less = (
         f" The content of {withheld} of them, about erased people, is withheld; their hashes hold." if withheld else ""
     )
@@ -237,11 +258,11 @@ def check_export(archive: zipfile.ZipFile, keys: dict[str, bytes], others: dict[
     )
 
 
-def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any]) -> str:
+def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any], heads: list[str]) -> str:
     """Verify an export or a certificate, and return a sentence. Raises EvidenceFault."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return check_export(archive, keys, others)
+            return check_export(archive, keys, others, heads)
     except zipfile.BadZipFile:
         pass
     with open(path, "rb") as file:
@@ -270,9 +291,10 @@ def main(arguments: list[str]) -> int:
         say(f"{first}: {error}")
         return 1
     others: dict[str, Any] = {}
-    for path in paths:
+    heads = [one for one in paths if HEAD.fullmatch(one)]
+    for path in (one for one in paths if one not in heads):
         try:
-            say(f"{path}: {check_file(path, keys, others)}")
+            say(f"{path}: {check_file(path, keys, others, heads)}")
         except (OSError, EvidenceFault, zipfile.BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
             status = 1
             say(f"{path}: NOT GOOD. {error}")

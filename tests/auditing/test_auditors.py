@@ -11,7 +11,7 @@ from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.errors import Conflict, Invalid
 from portal.web.access import for_auditors
-from tenants.audit_trail import browsing
+from tenants.audit_trail import browsing, chain
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.impersonation import impersonating
@@ -19,10 +19,11 @@ from tenants.membership import accepting, auditors, invitations, mails, member_c
 from tenants.sign_in import accounts
 from tenants.tenancy import access_middleware, context
 from tenants.tenancy.roles import MEMBER_ROLES, Role
-from tenants.tenancy.stored import TenantItem
+from tenants.tenancy.stored import MembershipItem, TenantItem
 from tests.desk.test_cost import spent
 from tests.isolation.test_outsider import API_CALLS, FORM, ROUTES, SECRET, acme, filled
 from tests.membership.test_seats import limit
+from tests.support.commands import run
 from tests.support.world import PASSWORD, Browser, World, captured
 from tickets.desk import changing
 
@@ -243,4 +244,29 @@ def test_what_auditors_pages_cost(world: World) -> None:
     for address in (FIRST, "/desk/access-review/", "/desk/audit/"):
         ada.get(address)  # the look is in the trail now
     bills = [spent(ada, address) for address in (FIRST, "/desk/access-review/", "/desk/audit/")]
-    assert [(bill.trips, len(bill.calls), bill.write_units) for bill in bills] == [(2, 2, 0), (4, 12, 0), (2, 2, 0)]
+    assert [(bill.trips, len(bill.calls), bill.write_units) for bill in bills] == [(2, 3, 0), (4, 12, 0), (2, 2, 0)]
+
+
+def test_a_desk_that_is_renamed_is_the_auditors_by_its_new_name(world: World) -> None:
+    audit(world)
+    world.browser("alice", "acme").send("/desk/settings/", {"name": "Acme Works", "slug": "acme-works"})
+    assert [(one.name, one.slug) for one in members.memberships_of(world.users["ada"].id)] == [
+        ("Acme Works", "acme-works")
+    ]
+
+
+def test_an_erasure_of_an_auditor_ends_the_access_and_forgets_it(world: World) -> None:
+    ada = audit(world)
+    assert run("erase_person", "acme", ADA).status == 0
+    assert auditors.listed(world.context("alice", "acme").repository) == []
+    assert ada.get(FIRST)["Location"].startswith("/tenants/")
+
+
+def test_the_chain_of_a_desk_with_an_auditor_is_whole_and_both_sides_of_the_access_say_the_same(world: World) -> None:
+    audit(world)
+    tenant_id, (item,) = world.tenants["acme"].tenant_id, auditors.listed(world.context("alice", "acme").repository)
+    (membership,) = PLATFORM.get_all([(MembershipItem, item.user_id, tenant_id)])
+    assert membership is not None
+    assert (membership.ends_at, membership.kept_until) == (item.ends_at, item.kept_until)
+    assert int(item.kept_until) == int((clock.parse(item.ends_at) + auditors.KEPT).timestamp())
+    assert chain.verify(tenant_id).findings == []

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.test import Client
 
+from portal import clock
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.auditing import access_review, audit_export, verify_audit_export
@@ -338,6 +340,13 @@ def test_a_later_export_has_the_rows_of_an_earlier_one_or_the_script_says_which_
     assert verify_audit_export.main([keys_json, one, two]) == 0
     assert f"It has all rows of {one}, unchanged." in capsys.readouterr().out
     assert verify_audit_export.main([keys_json, bad]) == 0
+    head = chain.head_of(
+        world.context("alice", "acme").repository, (clock.now() + timedelta(seconds=1)).replace(microsecond=0)
+    ).text
+    assert verify_audit_export.main([keys_json, two, head]) == 0
+    assert "It has the rows of each head that you gave, unchanged." in capsys.readouterr().out
+    assert verify_audit_export.main([keys_json, bad, head]) == 1
+    assert f"The head {head} does not fit" in capsys.readouterr().out
     assert verify_audit_export.main([keys_json, one, bad]) == 1
     assert f"or one before it, was changed or removed since {one} was made." in capsys.readouterr().out
 
