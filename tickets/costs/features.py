@@ -77,8 +77,9 @@ FEATURES: Final = (
     _feature(
         "members", gettext_lazy("Members and signing in"),
         gettext_lazy("Knowing who asks, in each request: the session, the membership and the desk; and invitations."),
-        "Admin.Users", "Tenants.Config", "Tenants.Invites", "Tenants.Unreached", "Platform.Directory",
-        "Platform.Factors", "Platform.Memberships", "Platform.Sessions", "Platform.Throttles", "Platform.Users",
+        "Admin.Users", "Tenants.Auditors", "Tenants.Config", "Tenants.Invites", "Tenants.Unreached",
+        "Platform.Directory", "Platform.Factors", "Platform.Memberships", "Platform.Sessions", "Platform.Throttles",
+        "Platform.Users",
     ),
     _feature(
         "audit", gettext_lazy("Audit trail"), gettext_lazy("Who did what, in hash chains."),
