@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -106,6 +106,6 @@ def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
         "drill_text": _drill(*found.drill) if found.drill else "",
         "unfelt": None if found.unfelt is None else _unfelt(found.unfelt),
         "own_minutes": found.disturbances.own_minutes,
-        "own": found.disturbances.own,
+        "own": {date.fromisoformat(day): minutes for day, minutes in found.disturbances.own.items()},
         "least_desks": monthly.LEAST_DESKS,
     }
