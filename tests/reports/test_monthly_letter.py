@@ -16,6 +16,7 @@ from django.core.mail import EmailMultiAlternatives
 
 from delivery.timers.due_worker import DueWorker
 from portal import clock
+from portal.dynamo.platform import PLATFORM
 from portal.errors import Unavailable
 from portal.load import incidents, spending
 from portal.load.measurement import NoiseTally, TenantNotes
@@ -32,6 +33,7 @@ from tenants.membership.mail_choices import MailedReport
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy.roles import Role
 from tests.desk.test_cost import IDENTITY, spent
+from tests.isolation_runs.test_isolation_runs import REPORT
 from tests.support import embedded
 from tests.support.commands import in_pool, run
 from tests.support.folding import Follower, plant_all
@@ -39,6 +41,10 @@ from tests.support.world import Browser, World
 from tickets.counting.contributions import BUCKET_NAMES, MISSED, MONTH, SOLVED, Part
 from tickets.counting.months import MonthPlace, MonthScope
 from tickets.desk import commenting, creating
+from tickets.isolation_runs import platform_proofs
+from tickets.isolation_runs.run_requests import HELD
+from tickets.isolation_runs.stored import FORMER_RUNS, IsolationRunItem
+from tickets.jobs.stored import past
 from tickets.notices.report_turns import TURNS
 from tickets.reports import mailing, monthly, report_mails
 from tickets.ticket.fields import Status
@@ -49,7 +55,7 @@ FIRST = datetime(2026, 12, 1, 7, tzinfo=UTC)
 NOVEMBER = {"first": datetime(2026, 11, 1, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
-UNITS = 18.5  # of a letter: fifty rows of the trail, nine Queries of next to nothing, and measuring three tickets
+UNITS = 19.5  # of a letter: fifty rows of the trail, eleven Queries of next to nothing, and measuring three tickets
 DRILL = Drill(DrillResult.RIGHT, tables=40, trails=3, tenants=2, tickets=5, took=90.0, lost=240.0)
 
 
@@ -76,6 +82,15 @@ def owner(world: World, at: Clock) -> Browser:
     Follower().fold()
     add_entries(world, 12)
     drills.record(DRILL, by=SYSTEM)
+    platform_proofs.record(REPORT)
+    for at_noon in (NOON, NOON + 20 * DAY):
+        begun = clock.stamp(at_noon)
+        attack = IsolationRunItem(
+            past(FORMER_RUNS, alice.tenant_id), begun, tenant_id=alice.tenant_id, slug="acme", title="Acme", state=HELD,
+            run_id=begun, by_id=alice.user_id, by_email="alice@example.com", attacker="f" * 32, tried=2000, total=2000,
+            begun_at=begun, ended_at=begun,
+        )  # fmt: skip
+        PLATFORM.put(attack)
     spending.write(CostBatch(alice.tenant_id, "2026-11-20", Counter({"w:Support.Tickets": 4e6})), "platform")
     browser = world.browser("alice", "acme")
     assert "in the morning of the first" in choose(browser).content.decode()
@@ -143,7 +158,9 @@ def test_each_figure_of_the_mail_is_on_the_page_that_its_link_leads_to(world: Wo
     assert figures["Overload by other desks, not felt by yours"] == "up to 10 minutes"
     assert figures["Last restore drill"] == "20 Nov 2026, all right"
     assert figures["Costs"].startswith("$")
-    assert len(links) == 10
+    assert figures["Attack on this desk, nothing got through"] == "2,000 attempts"
+    assert figures["Last attack by the operators, nothing got through; broken layers noticed"] == "1 of 2"
+    assert len(links) == 12
     for url, figure in links:
         answer = owner.get(unescape(url).partition("#")[0])
         assert answer.status_code == 200, url

@@ -61,9 +61,11 @@ def record(found: Mapping[str, Any]) -> PlatformProofItem:
     return item
 
 
-def last() -> PlatformProofItem | None:
-    """Return the newest result, None where there is none: one Query."""
-    return next(iter(PLATFORM.query(PlatformProofItem, stored.PROOFS, descending=True, limit=1).items), None)
+def last(*, before: str = "~") -> PlatformProofItem | None:
+    """Return the newest result, or that of before a stamp, None where there is none: one Query."""
+    ends = ("0", before)
+    found = PLATFORM.query(PlatformProofItem, stored.PROOFS, between=ends, descending=True, limit=1)
+    return next(iter(found.items), None)
 
 
 def mutants_of(item: PlatformProofItem) -> list[NoticedMutant]:

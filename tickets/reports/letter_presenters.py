@@ -9,12 +9,13 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
 from portal.web import locales
 from tenants.audit_trail.drills import Drill, DrillResult
 from tenants.tenancy.context import TenantContext
 from tickets.costs import presenters as costs
+from tickets.isolation_runs import run_requests
 from tickets.reports import monthly
 from tickets.reports import report as reports
 from tickets.reports.monthly import MonthlyLetter
@@ -26,6 +27,13 @@ _RESULTS: Final = {
     DrillResult.WRONG: gettext_lazy("something was wrong"),
     DrillResult.UNKNOWN: gettext_lazy("not all of it could be checked"),
 }
+
+
+_ATTACKS: Final = {
+    run_requests.HELD: gettext_noop("nothing got through"),
+    run_requests.CROSSED: gettext_noop("something got through"),
+}
+_UNFINISHED: Final = gettext_noop("without a result")
 
 
 @dataclass(frozen=True)
@@ -69,11 +77,29 @@ def promises(found: MonthlyLetter) -> list[Figure]:
     entries = ngettext("%(num)s entry", "%(num)s entries", found.head.rows) % {"num": number(found.head.rows)}
     audit = f"{reverse('tenants:audit')}?{urlencode({'head': found.head.text})}"
     lines = [Figure(_("Audit trail at the end of the month"), entries, audit)]
+    lines += _attacks(found)
     if found.drill is not None:
         lines.append(Figure(_("Last restore drill"), _drill(*found.drill), address(found.month, "restore")))
     if found.unfelt is not None:
         url = address(found.month, "others")
         lines.append(Figure(_("Overload by other desks, not felt by yours"), _unfelt(found.unfelt), url))
+    return lines
+
+
+def _attacks(found: MonthlyLetter) -> list[Figure]:
+    """Return the last attack by owners in the month, and the last one by operators: what was tried, and the result."""
+    number, url, lines = locales.current().number, reverse("tickets:isolation"), []
+    if found.attacks:
+        last, count = found.attacks[0], len(found.attacks)
+        label = ngettext("Attack on this desk, %(result)s", "Last of %(num)s attacks on this desk, %(result)s", count)
+        tried = ngettext("%(num)s attempt", "%(num)s attempts", int(last.tried)) % {"num": number(int(last.tried))}
+        result = _(_ATTACKS.get(last.state, _UNFINISHED))
+        lines.append(Figure(label % {"num": number(count), "result": result}, tried, url))
+    if (proof := found.proof) is not None:
+        label = _("Last attack by the operators, %(result)s; broken layers noticed")
+        result = _(_ATTACKS[run_requests.HELD if proof.holds else run_requests.CROSSED])
+        noticed = _("%(count)s of %(all)s") % {"count": number(int(proof.noticed)), "all": number(int(proof.broken))}
+        lines.append(Figure(label % {"result": result}, noticed, url))
     return lines
 
 

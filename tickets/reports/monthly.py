@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
-from portal import zones
+from portal import clock, zones
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
 from portal.load import incidents
@@ -26,6 +26,8 @@ from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext
 from tickets.costs import statement
 from tickets.costs.statement import Statement
+from tickets.isolation_runs import platform_proofs, run_requests
+from tickets.isolation_runs.stored import IsolationRunItem, PlatformProofItem
 from tickets.reports import report as reports
 from tickets.reports.report import MonthNumbers
 from tickets.sla import policy_versions
@@ -50,6 +52,8 @@ class MonthlyLetter:
     disturbances: Disturbances
     unfelt: int | None
     costs: tuple[Statement, Statement]
+    attacks: list[IsolationRunItem]  # on this desk in the month, by its owners, the last one first
+    proof: PlatformProofItem | None  # the last one of the operators
 
 
 def last_month(tenant: TenantContext) -> str:
@@ -66,7 +70,7 @@ def clean_month(tenant: TenantContext, text: str) -> str:
 
 
 def read(tenant: TenantContext, month: str) -> MonthlyLetter:
-    """Return the letter of a month that is over: some ten Queries at the same time, for desks of any size;
+    """Return the letter of a month that is over: some twelve Queries at the same time, for desks of any size;
     and SAMPLE of tickets/costs/statement.py, where what is stored was not measured for the month. Raises
     Throttled, Unavailable."""
     first, last = reports.days_of(month)
@@ -80,7 +84,11 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
         partial(statement.of, tenant, month),  # as its page does, which measures what is stored if that was not done
         partial(statement.stored_of, tenant.tenant_id, reports.shifted(month, -1)),
     ]
-    numbers, head, drill, disturbances, has_many, costs, costs_before = fan_out(reads)
+    reads += [
+        partial(run_requests.former, tenant),
+        partial(platform_proofs.last, before=clock.stamp(ends)),
+    ]
+    numbers, head, drill, disturbances, has_many, costs, costs_before, runs, proof = fan_out(reads)
     return MonthlyLetter(
         month=month,
         numbers=numbers[0],
@@ -90,6 +98,8 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
         drill=None if tenant.placement.kind == "silo" else drill,  # its tables are in another account
         disturbances=disturbances,
         costs=(costs, costs_before),
+        attacks=[one for one in runs if clock.stamp(begins) <= one.begun_at < clock.stamp(ends)],
+        proof=proof,
         unfelt=_rounded(disturbances.unfelt) if has_many else None,
     )
 
