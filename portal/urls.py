@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 
 from portal.web import views
 from portal.web.access import public
+from portal.web.costs import costs
 from portal.web.desk_prefix import desk_pages, namespace
 
 
@@ -18,7 +19,7 @@ register_converter(Anything, "anything")
 admin.autodiscover()
 
 urlpatterns = [
-    path("", public(RedirectView.as_view(pattern_name="tickets:queue")), name="home"),
+    path("", public(costs()(RedirectView.as_view(pattern_name="tickets:queue"))), name="home"),
     path("admin/", admin.site.urls),
     path("tickets/<anything:rest>", views.without_desk, name="tickets_without_desk"),
     path("search/<anything:rest>", views.without_desk, name="search_without_desk"),

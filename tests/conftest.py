@@ -20,7 +20,7 @@ from portal.load import reporting, tenant_limiter
 from portal.streams import watermark
 from tenants.membership import mails
 from tenants.tenancy import placements
-from tests.support import embedded, engine_memory, folding, one_chain
+from tests.support import embedded, engine_memory, folding, held_costs, one_chain
 from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
 from tickets.search import index_rebuild
@@ -118,6 +118,7 @@ WritePace.__init__.__kwdefaults__["sleep"] = lambda seconds: None
 
 def pytest_configure() -> None:
     one_chain.use()
+    held_costs.install()
     # The background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -149,6 +150,32 @@ def contexts_are_told() -> Iterator[None]:
 
     with patch.object(jinja2.Template, "render", telling):
         yield
+
+
+@pytest.fixture(autouse=True)
+def costs_are_as_declared(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test whose requests ask for what their routes do not declare fails; see tests/support/held_costs.py."""
+    held_costs.taken_faults()
+    yield
+    found = held_costs.taken_faults()
+    if found and request.node.get_closest_marker("dearer") is None:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+def pytest_testnodedown(node: Any) -> None:
+    held_costs.seen.update(map(tuple, getattr(node, "workeroutput", {}).get("costs", ())))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail a run of all tests, if it is green, that never saw something that is declared."""
+    config = session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["costs"] = sorted(held_costs.seen)
+        return
+    of_all = config.args_source is config.ArgsSource.TESTPATHS and not (config.option.keyword or config.option.markexpr)
+    if exitstatus == 0 and of_all and (missing := held_costs.never_seen(held_costs.seen)):
+        print("\n" + "\n".join(missing))  # noqa: T201  # the end of a run has no other way to say it
+        session.exitstatus = 1
 
 
 @pytest.fixture(autouse=True)

@@ -58,7 +58,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("export/", data_views.export, name="export"),
     path("updates/", views.queue_updates, name="updates"),
     path("live/", live_views.renew, name="live"),
-    path("preview/", views.preview, name="preview"),
+    path("preview/", comment_views.preview, name="preview"),
     path("answers/", include(answer_urls.desk_pages)),
     path("display/", views.choose_display, name="display"),
     path("views/", include(view_urls.desk_pages)),

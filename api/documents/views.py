@@ -10,9 +10,11 @@ from django.views.decorators.http import require_safe
 from api.documents import openapi, presenters
 from api.edge import answers
 from portal.web.access import public
+from portal.web.costs import costs
 
 
 @public
+@costs()
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
     """Send the OpenAPI document."""
@@ -24,6 +26,7 @@ def schema(request: HttpRequest) -> HttpResponse:
 
 
 @public
+@costs()
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
     """Show the document as a page whose forms call the API."""

@@ -24,7 +24,8 @@ from pydantic import BaseModel
 from api.edge import problem_responses, sentences
 from api.edge.problem_responses import FieldProblem, RequestProblem
 from portal.errors import NotFound, PortalError
-from portal.web import access
+from portal.schema.access_patterns import cost
+from portal.web import access, costs
 from tenants.api_keys.key_authentication import ApiCaller
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
@@ -157,6 +158,8 @@ def _depth(value: Any) -> int:
 
 _ALWAYS: Final = (400, 401, 403, 422, 429, 500, 503)  # that any route may answer
 
+costs.of_level("api", cost(get="API key, tenant", write="API key", trips=2, reads=2, writes=2))
+
 RouteView = Callable[..., HttpResponse]
 
 
@@ -269,6 +272,10 @@ class RoutedApi(NinjaAPI):
                 }
                 callback = access.api(pattern.callback, {m: route.scope.value for m, route in routes.items()})
                 callback.api_routes = routes  # type: ignore[attr-defined]  # read by the middleware
+                for operation in view.operations:
+                    for declared in getattr(operation.view_func, "costs", {}).values():
+                        for method in operation.methods:
+                            costs.declare(declared, on=method)(callback)
                 patterns.append(pattern)
         return patterns
 

@@ -9,6 +9,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_texts
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -93,3 +94,10 @@ declare_holding(
     Holding("answers", (ANSWERS,), _answers, Stage.BESIDE, left_out="each is forgotten a day after its request")
 )
 declare_texts("answers", "api.edge.answer_redacting")
+
+
+declare_keys(
+    ANSWERS,
+    {"API answer": "TENANT#<tenant>|ANSWER#<key>", "API answer in the pool": "TENANT#<tenant>|POOLED#<key>"},
+    indexes={"API answers by time": "gsi-tenant"},
+)

@@ -15,6 +15,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import CommentText, CommentToAdd, EntryId, FileOut, Moment, NoteToAdd, Number
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid, NotFound
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
@@ -142,6 +143,7 @@ router: Final = ApiRouter()
     answers={200: ActivityList},
     sends={200: ("Link",)},
 )
+@costs(query="ticket", trips=1, reads=8)
 def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuery]) -> HttpResponse:
     """List what was said and done about a ticket.
 
@@ -160,6 +162,13 @@ def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuer
     answers={201: ActivityEntry},
     headers=idempotency.ONCE,
 )
+@costs(
+    get="API answer, file, member, ready answer, request, ticket",
+    write="API answer, counter, file, move log, outbox row, request, ticket",
+    trips=8,
+    reads=10,
+    writes=40,
+)
 def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> HttpResponse:
     """Add a comment, and change the status with it."""
     if comment.status is not None:
@@ -173,6 +182,13 @@ def add_comment(request: ApiRequest, number: Number, comment: CommentToAdd) -> H
     scope=Scope.NOTES_WRITE,
     answers={201: ActivityEntry},
     headers=idempotency.ONCE,
+)
+@costs(
+    get="file, ready answer, ticket",
+    write="API answer, counter, file, outbox row, request, ticket",
+    trips=4,
+    reads=5,
+    writes=30,
 )
 def add_note(request: ApiRequest, number: Number, note: NoteToAdd) -> HttpResponse:
     """Add an internal note, which viewers do not see."""
@@ -232,6 +248,7 @@ def _answered(
     scope=Scope.COMMENTS_WRITE,
     answers={200: ActivityEntry},
 )
+@costs(query="ticket", write="outbox row, ticket", trips=3, reads=8, writes=20)
 def edit_comment(request: ApiRequest, number: Number, entry: EntryId, comment: CommentText) -> HttpResponse:
     """Give a comment of this key another text, within 15 minutes of adding it."""
     return _edited(request, number, entry, comment.body, "comment")
@@ -243,6 +260,7 @@ def edit_comment(request: ApiRequest, number: Number, entry: EntryId, comment: C
     scope=Scope.COMMENTS_WRITE,
     answers={200: ActivityEntry},
 )
+@costs(query="ticket", reads=8)
 def delete_comment(request: ApiRequest, number: Number, entry: EntryId) -> HttpResponse:
     """Delete a comment of this key, within 15 minutes of adding it. Its entry says who deleted it and when."""
     return _deleted(request, number, entry, "comment")
@@ -254,6 +272,7 @@ def delete_comment(request: ApiRequest, number: Number, entry: EntryId) -> HttpR
     scope=Scope.NOTES_WRITE,
     answers={200: ActivityEntry},
 )
+@costs(query="ticket", reads=8)
 def edit_note(request: ApiRequest, number: Number, entry: EntryId, note: CommentText) -> HttpResponse:
     """Give an internal note of this key another text, within 15 minutes of adding it."""
     return _edited(request, number, entry, note.body, "note")
@@ -265,6 +284,7 @@ def edit_note(request: ApiRequest, number: Number, entry: EntryId, note: Comment
     scope=Scope.NOTES_WRITE,
     answers={200: ActivityEntry},
 )
+@costs(query="ticket", write="outbox row, ticket", trips=3, reads=8, writes=20)
 def delete_note(request: ApiRequest, number: Number, entry: EntryId) -> HttpResponse:
     """Delete an internal note of this key, within 15 minutes of adding it."""
     return _deleted(request, number, entry, "note")

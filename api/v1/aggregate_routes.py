@@ -15,6 +15,7 @@ from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal import clock
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.counting.leaders import Outside
 from tickets.dashboards import dashboard
@@ -240,6 +241,7 @@ class AggregatesQuery(ApiQuery):
 @router.declare(
     "GET", "/aggregates", scope=Scope.AGGREGATES_READ, answers={200: Aggregates, 304: None}, headers=answers.KNOWN
 )
+@costs(get="watermark", query="aggregate, member", reads=20)
 def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpResponse:
     """Read the numbers of the desk.
 
@@ -249,6 +251,7 @@ def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpR
 
 
 @router.declare("GET", "/tags", scope=Scope.AGGREGATES_READ, answers={200: TagList, 304: None}, headers=answers.KNOWN)
+@costs(get="watermark", query="aggregate", reads=10)
 def list_tags(request: ApiRequest) -> HttpResponse:
     """List the tags of tickets, with how many tickets of each status have them."""
     read = dashboard.tags(request.acting)

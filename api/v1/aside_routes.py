@@ -14,6 +14,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Number, TicketInFull
 from portal.errors import Invalid
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.desk import timelines
 from tickets.merging import ticket_merging
@@ -35,6 +36,7 @@ class TicketToMergeInto(ApiInput, json_schema_extra={"example": {"number": 7}}):
     scope=Scope.TICKETS_WRITE,
     answers={200: TicketInFull},
 )
+@costs(get="ticket", query="ticket", write="ticket", trips=4, reads=10, writes=25)
 def merge_ticket(request: ApiRequest, number: Number, target: TicketToMergeInto) -> HttpResponse:
     """Merge a ticket into another one.
 
@@ -52,6 +54,7 @@ def merge_ticket(request: ApiRequest, number: Number, target: TicketToMergeInto)
     scope=Scope.TICKETS_WRITE,
     answers={200: TicketInFull},
 )
+@costs(get="ticket", query="ticket", write="ticket", trips=5, reads=10, writes=25)
 def separate_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Let a merged ticket be one of its own again.
 
@@ -66,6 +69,14 @@ def _shown(request: ApiRequest, number: int) -> HttpResponse:
 
 
 @router.declare("PUT", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
+@costs(
+    get="audit chain, mail settings, requester",
+    query="member, ticket",
+    write="audit chain, audit row, mail settings, ticket",
+    trips=13,
+    reads=20,
+    writes=50,
+)
 def mark_as_spam(request: ApiRequest, number: Number) -> HttpResponse:
     """Mark a ticket as spam.
 
@@ -77,6 +88,14 @@ def mark_as_spam(request: ApiRequest, number: Number) -> HttpResponse:
 
 @router.declare(
     "DELETE", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull}
+)
+@costs(
+    get="audit chain, mail settings, requester",
+    query="ticket",
+    write="audit chain, audit row, mail settings, ticket",
+    trips=11,
+    reads=12,
+    writes=50,
 )
 def mark_as_no_spam(request: ApiRequest, number: Number) -> HttpResponse:
     """Take the mark of spam back.
@@ -99,6 +118,7 @@ class Snooze(ApiInput, json_schema_extra={"example": {"until": "2026-11-30T09:00
 
 
 @router.declare("PUT", "/tickets/{ticket_number:number}/snooze", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
+@costs(get="ticket", query="ticket", write="due row, ticket", trips=4, reads=10, writes=20)
 def snooze_ticket(request: ApiRequest, number: Number, wanted: Snooze) -> HttpResponse:
     """Snooze a ticket.
 
@@ -116,6 +136,7 @@ def snooze_ticket(request: ApiRequest, number: Number, wanted: Snooze) -> HttpRe
 @router.declare(
     "DELETE", "/tickets/{ticket_number:number}/snooze", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull}
 )
+@costs(get="ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
 def wake_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Wake a snoozed ticket."""
     snoozing.wake(request.acting, number)

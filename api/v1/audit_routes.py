@@ -14,6 +14,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment
 from portal import clock
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailRow
@@ -102,6 +103,7 @@ class AuditQuery(ApiQuery):
 
 
 @router.declare("GET", "/audit-events", scope=Scope.AUDIT_READ, answers={200: AuditPage}, sends={200: ("Link",)})
+@costs(query="audit row, audit rows by actor, audit rows by object", reads=30)
 def list_audit_events(request: ApiRequest, query: Query[AuditQuery]) -> HttpResponse:
     """List the events of the audit trail, newest first."""
     asked = query.model_dump(exclude_none=True, exclude={"after", "limit"}, mode="json")

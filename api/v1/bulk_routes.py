@@ -13,6 +13,7 @@ from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import TicketListQuery, TicketNamed
 from portal.errors import Invalid
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job
@@ -137,6 +138,13 @@ def _params(listed: str) -> dict[str, str]:
 @router.declare(
     "POST", "/bulk-changes", scope=Scope.TICKETS_WRITE, answers={202: BulkChangeInFull}, sends={202: ("Location",)}
 )
+@costs(
+    get="audit chain, bulk job, bulk part",
+    write="audit chain, audit row, bulk job, bulk part",
+    trips=7,
+    reads=6,
+    writes=20,
+)
 def ask_for_bulk_change(request: ApiRequest, asked: BulkChangeToAsk) -> HttpResponse:
     """Change fields of many tickets, each by itself.
 
@@ -151,6 +159,7 @@ def ask_for_bulk_change(request: ApiRequest, asked: BulkChangeToAsk) -> HttpResp
 
 
 @router.declare("GET", "/bulk-changes/{job_id}", scope=Scope.TICKETS_READ, answers={200: BulkChangeInFull})
+@costs(get="bulk job, bulk part", trips=1, reads=3)
 def read_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
     """Read how far a bulk change is, and why tickets were refused."""
     return answers.answer(BulkChangeInFull.of(request, bulk_requests.find(request.tenant, job_id)))
@@ -159,6 +168,7 @@ def read_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
 @router.declare(
     "PUT", "/bulk-changes/{job_id}/cancellation", scope=Scope.TICKETS_WRITE, answers={200: BulkChangeInFull}
 )
+@costs(get="audit chain, bulk job, bulk part", write="audit chain, audit row, bulk job", trips=5, reads=5, writes=15)
 def cancel_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
     """Cancel a bulk change of this key.
 
@@ -175,6 +185,7 @@ def cancel_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
     answers={202: BulkChangeInFull},
     sends={202: ("Location",)},
 )
+@costs(get="audit chain, bulk job, bulk part", write="audit chain, audit row, bulk job", trips=5, reads=5, writes=15)
 def undo_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
     """Undo a whole bulk change of this key, but for tickets that were changed again since.
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from api.edge import answers
 from api.edge.answers import ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import REQUIRED
@@ -77,6 +78,7 @@ class DefinitionsOut(ApiModel, json_schema_extra={"example": _ALL}):
 @router.declare(
     "GET", "/fields", scope=Scope.TICKETS_READ, answers={200: DefinitionsOut, 304: None}, headers=answers.KNOWN
 )
+@costs(get="setup", reads=1)
 def read_definitions(request: ApiRequest) -> HttpResponse:
     """Read the custom fields and the kinds of tickets that the desk has defined, and its groups."""
     defined = definitions.of(request.tenant)

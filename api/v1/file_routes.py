@@ -13,6 +13,7 @@ from api.edge import answers
 from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import FILE, FileId, FileOut, Number
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import attachments, downloads
 
@@ -64,6 +65,7 @@ class FileAddress(ApiModel, json_schema_extra={"example": {"url": "https://...",
 
 
 @router.declare("POST", "/files", scope=Scope.COMMENTS_WRITE, answers={201: FormToSend})
+@costs(get="file", write="file", trips=3, reads=12, writes=2)
 def begin_upload(request: ApiRequest, file: FileToSend) -> HttpResponse:
     """Begin to send a file.
 
@@ -83,6 +85,7 @@ def begin_upload(request: ApiRequest, file: FileToSend) -> HttpResponse:
 
 
 @router.declare("GET", "/tickets/{ticket_number:number}/files", scope=Scope.TICKETS_READ, answers={200: FileList})
+@costs(query="ticket", trips=1, reads=8)
 def list_files(request: ApiRequest, number: Number) -> HttpResponse:
     """List the files of a ticket that can be had, oldest first.
 
@@ -97,6 +100,7 @@ def list_files(request: ApiRequest, number: Number) -> HttpResponse:
     scope=Scope.TICKETS_READ,
     answers={200: FileAddress},
 )
+@costs(get="file, ticket", trips=1, reads=1)
 def find_file(request: ApiRequest, number: Number, file_id: Annotated[FileId, Path()]) -> HttpResponse:
     """Find a file of a ticket.
 

@@ -12,6 +12,7 @@ from api.edge.answers import ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.member_routes import PersonId
 from api.v1.ticket_schemas import Number
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.desk import changing
 from tickets.notices import following
@@ -31,6 +32,7 @@ class FollowerList(ApiModel, json_schema_extra={"example": _FOLLOWERS}):
 @router.declare(
     "GET", "/tickets/{ticket_number:number}/followers", scope=Scope.TICKETS_READ, answers={200: FollowerList}
 )
+@costs(get="ticket", reads=1)
 def list_followers(request: ApiRequest, number: Number) -> HttpResponse:
     """List who follows a ticket.
 
@@ -46,6 +48,7 @@ def list_followers(request: ApiRequest, number: Number) -> HttpResponse:
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
+@costs(get="member", write="ticket", trips=3, reads=2, writes=20)
 def add_follower(request: ApiRequest, number: Number, member_id: PersonId) -> HttpResponse:
     """Let a member follow a ticket.
 
@@ -61,6 +64,7 @@ def add_follower(request: ApiRequest, number: Number, member_id: PersonId) -> Ht
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
+@costs(write="ticket", writes=20)
 def remove_follower(request: ApiRequest, number: Number, member_id: PersonId) -> HttpResponse:
     """End that a member follows a ticket.
 

@@ -17,6 +17,7 @@ from api.v1.ticket_schemas import Moment
 from portal.dynamo import paging
 from portal.errors import NotFound
 from portal.objects.object_store import ObjectStore
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import downloads
@@ -100,6 +101,7 @@ class LetterDecision(ApiInput, json_schema_extra={"example": {"state": "filed"}}
 
 
 @router.declare("GET", "/letters", scope=Scope.LETTERS_MANAGE, answers={200: LetterPage}, sends={200: ("Link",)})
+@costs(query="letters by time, letters that wait", reads=20)
 def list_letters(request: ApiRequest, query: Query[LetterQuery]) -> HttpResponse:
     """List the letters that came to the desk, the newest first."""
     tenant, named = request.acting, ("letters", query.waiting)
@@ -111,12 +113,14 @@ def list_letters(request: ApiRequest, query: Query[LetterQuery]) -> HttpResponse
 
 
 @router.declare("GET", "/letters/{letter_id}", scope=Scope.LETTERS_MANAGE, answers={200: LetterInFull})
+@costs(get="letter", reads=2)
 def read_letter(request: ApiRequest, letter_id: LetterId) -> HttpResponse:
     """Read what is known of a letter."""
     return answers.answer(LetterInFull.whole(ledger.get(request.acting.repository, letter_id)))
 
 
 @router.declare("GET", "/letters/{letter_id}/original", scope=Scope.LETTERS_MANAGE, answers={200: FileAddress})
+@costs(get="letter", reads=2)
 def find_original(request: ApiRequest, letter_id: LetterId) -> HttpResponse:
     """Find a letter as it came, in the format of RFC 5322."""
     tenant = request.acting
@@ -131,6 +135,14 @@ def find_original(request: ApiRequest, letter_id: LetterId) -> HttpResponse:
 
 
 @router.declare("PUT", "/letters/{letter_id}/state", scope=Scope.LETTERS_MANAGE, answers={200: LetterInFull})
+@costs(
+    get="address of a requester, audit chain, letter, mail settings, requester, setup",
+    query="member",
+    write="audit chain, audit row, counter, letter, outbox row, ticket, waiting letters",
+    trips=12,
+    reads=15,
+    writes=40,
+)
 def decide_about_letter(request: ApiRequest, letter_id: LetterId, decision: LetterDecision) -> HttpResponse:
     """File a letter that waits, whatever kept it from that, or discard it.
 

@@ -12,6 +12,7 @@ from api.edge import answers
 from api.edge.answers import ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Number
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.desk import timelines
 from tickets.linking import linking
@@ -39,6 +40,7 @@ router: Final = ApiRouter()
 
 
 @router.declare("GET", "/tickets/{ticket_number:number}/links", scope=Scope.TICKETS_READ, answers={200: LinkList})
+@costs(query="ticket", reads=8)
 def list_links(request: ApiRequest, number: Number) -> HttpResponse:
     """List the links of a ticket to others."""
     _, detail = timelines.described(request.tenant, number)
@@ -52,6 +54,7 @@ def list_links(request: ApiRequest, number: Number) -> HttpResponse:
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
+@costs(get="ticket", write="outbox row, ticket", trips=3, reads=6, writes=20)
 def add_link(request: ApiRequest, number: Number, kind: Kind, other: Number) -> HttpResponse:
     """Link a ticket to another one, which gets the opposite link.
 
@@ -67,6 +70,7 @@ def add_link(request: ApiRequest, number: Number, kind: Kind, other: Number) -> 
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
+@costs(get="ticket", write="outbox row, ticket", trips=3, reads=6, writes=20)
 def remove_link(request: ApiRequest, number: Number, kind: Kind, other: Number) -> HttpResponse:
     """Remove a link on both sides.
 

@@ -12,6 +12,7 @@ from api.edge import answers
 from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from portal.errors import NotFound
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tenants.membership import members
 
@@ -57,6 +58,7 @@ class MemberListQuery(ApiQuery):
 @router.declare(
     "GET", "/members", scope=Scope.MEMBERS_READ, answers={200: MemberList, 304: None}, headers=answers.KNOWN
 )
+@costs(query="member", reads=8)
 def list_members(request: ApiRequest, query: Query[MemberListQuery]) -> HttpResponse:
     """List the members of the desk, by name."""
     people = members.members_of(request.acting.repository)
@@ -67,6 +69,7 @@ def list_members(request: ApiRequest, query: Query[MemberListQuery]) -> HttpResp
 @router.declare(
     "GET", "/members/{member_id}", scope=Scope.MEMBERS_READ, answers={200: MemberOut, 304: None}, headers=answers.KNOWN
 )
+@costs(get="member", reads=2)
 def read_member(request: ApiRequest, member_id: PersonId) -> HttpResponse:
     """Read a member of the desk."""
     found = members.member(request.acting.repository, member_id)

@@ -17,6 +17,7 @@ from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment, tag_list
 from portal.dynamo.client import alongside
 from portal.dynamo.transaction import Companion
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.ready_answers import answer_changes, answer_reading
 from tickets.ready_answers.answer_reading import SHORTCUT_LIMIT, TITLE_LIMIT, Given
@@ -151,6 +152,7 @@ def _given(sent: ReadyAnswerToAdd | ReadyAnswerToChange) -> dict[str, Any]:
 
 
 @router.declare("GET", "/ready-answers", scope=_SCOPE, answers={200: ReadyAnswerPage}, sends={200: ("Link",)})
+@costs(get="counter", query="ready answer", trips=1, reads=8)
 def list_ready_answers(request: ApiRequest, query: Query[ReadyAnswerQuery]) -> HttpResponse:
     """List the shared ready answers by shortcut, or those that have words which begin as `q` says."""
     tenant, cursor = request.acting, ""
@@ -175,6 +177,13 @@ def list_ready_answers(request: ApiRequest, query: Query[ReadyAnswerQuery]) -> H
     headers=idempotency.ONCE,
     sends={201: ("Location",)},
 )
+@costs(
+    get="audit chain, member",
+    write="API answer in the pool, audit chain, audit row, ready answer",
+    trips=4,
+    reads=3,
+    writes=40,
+)
 def add_ready_answer(request: ApiRequest, answer: ReadyAnswerToAdd) -> HttpResponse:
     """Add a ready answer for everybody at the desk."""
 
@@ -190,6 +199,7 @@ def add_ready_answer(request: ApiRequest, answer: ReadyAnswerToAdd) -> HttpRespo
 
 
 @router.declare("GET", "/ready-answers/{answer_id}", scope=_SCOPE, answers={200: ReadyAnswerOut})
+@costs(get="counter, ready answer", reads=3)
 def read_ready_answer(request: ApiRequest, answer_id: ReadyAnswerId) -> HttpResponse:
     """Read a shared ready answer."""
     item, uses = alongside(
@@ -200,6 +210,9 @@ def read_ready_answer(request: ApiRequest, answer_id: ReadyAnswerId) -> HttpResp
 
 
 @router.declare("PATCH", "/ready-answers/{answer_id}", scope=_SCOPE, answers={200: ReadyAnswerOut})
+@costs(
+    get="audit chain, counter, ready answer", write="audit chain, audit row, ready answer", trips=4, reads=6, writes=40
+)
 def change_ready_answer(request: ApiRequest, answer_id: ReadyAnswerId, answer: ReadyAnswerToChange) -> HttpResponse:
     """Change fields of a shared ready answer."""
     item, uses = alongside(
@@ -212,6 +225,7 @@ def change_ready_answer(request: ApiRequest, answer_id: ReadyAnswerId, answer: R
 
 
 @router.declare("DELETE", "/ready-answers/{answer_id}", scope=_SCOPE, answers={204: None})
+@costs(get="audit chain, ready answer", write="audit chain, audit row, ready answer", trips=3, reads=3, writes=30)
 def delete_ready_answer(request: ApiRequest, answer_id: ReadyAnswerId) -> HttpResponse:
     """Delete a shared ready answer. Comments that were made of it stay."""
     answer_changes.delete(request.acting, answer_id, by=request.caller.actor)

@@ -15,6 +15,7 @@ from api.edge.answers import ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.transaction import Companion
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.requesters import requester_changes, requester_list, requesters
 from tickets.requesters.requester_addresses import ADDRESS_LIMIT
@@ -140,6 +141,7 @@ class OtherRequester(ApiInput, json_schema_extra={"example": {"other": _ADA["id"
 
 
 @router.declare("GET", "/requesters", scope=Scope.REQUESTERS_READ, answers={200: RequesterPage}, sends={200: ("Link",)})
+@costs(get="requester", query="requesters by last word, requesters by name", trips=1, reads=12)
 def list_requesters(request: ApiRequest, query: Query[RequesterQuery]) -> HttpResponse:
     """List people outside the desk by name, or those whose name or address begins with `q`."""
     found = requester_list.page(request.acting, typed=query.q, after=query.after or "", limit=query.limit, whole=True)
@@ -154,6 +156,13 @@ def list_requesters(request: ApiRequest, query: Query[RequesterQuery]) -> HttpRe
     answers={201: RequesterOut},
     headers=idempotency.ONCE,
     sends={201: ("Location",)},
+)
+@costs(
+    get="audit chain",
+    write="API answer in the pool, address of a requester, audit chain, audit row, requester",
+    trips=3,
+    reads=2,
+    writes=30,
 )
 def add_requester(request: ApiRequest, requester: RequesterToAdd) -> HttpResponse:
     """Add a person outside the desk.
@@ -183,6 +192,7 @@ def add_requester(request: ApiRequest, requester: RequesterToAdd) -> HttpRespons
     answers={200: RequesterOut, 304: None},
     headers=answers.KNOWN,
 )
+@costs(get="requester", trips=1, reads=3)
 def read_requester(request: ApiRequest, requester_id: RequesterId) -> HttpResponse:
     """Read a person outside the desk.
 
@@ -200,6 +210,13 @@ def read_requester(request: ApiRequest, requester_id: RequesterId) -> HttpRespon
     headers=answers.MATCH,
     sends={200: ("ETag",)},
 )
+@costs(
+    get="audit chain, requester",
+    write="address of a requester, audit chain, audit row, requester",
+    trips=3,
+    reads=3,
+    writes=30,
+)
 def change_requester(request: ApiRequest, requester_id: RequesterId, requester: RequesterToChange) -> HttpResponse:
     """Change fields of a person outside the desk."""
 
@@ -215,6 +232,13 @@ def change_requester(request: ApiRequest, requester_id: RequesterId, requester: 
 
 
 @router.declare("PUT", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
+@costs(
+    get="audit chain, requester",
+    write="address of a requester, audit chain, audit row, requester",
+    trips=3,
+    reads=5,
+    writes=30,
+)
 def merge_requester(request: ApiRequest, requester_id: RequesterId, target: OtherRequester) -> HttpResponse:
     """Merge a person into another one, who has all addresses and tickets then, and is the answer."""
     both = requester_changes.merge(request.acting, target.other, requester_id, by=request.caller.actor)
@@ -222,6 +246,13 @@ def merge_requester(request: ApiRequest, requester_id: RequesterId, target: Othe
 
 
 @router.declare("DELETE", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
+@costs(
+    get="audit chain, requester",
+    write="address of a requester, audit chain, audit row, requester",
+    trips=3,
+    reads=5,
+    writes=30,
+)
 def separate_requester(request: ApiRequest, requester_id: RequesterId) -> HttpResponse:
     """Let a merged person be one of their own again, with their addresses as far as those are still there."""
     return answers.answer(

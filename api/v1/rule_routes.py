@@ -15,6 +15,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.client import alongside
 from portal.dynamo.transaction import Companion
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.rules import definition, rule_changes, runs
 from tickets.rules.definition import By, On
@@ -198,6 +199,7 @@ def _given(sent: RuleToAdd | RuleToChange) -> dict[str, Any]:
 
 
 @router.declare("GET", "/rules", scope=_SCOPE, answers={200: RuleList})
+@costs(query="rule", reads=2)
 def list_rules(request: ApiRequest) -> HttpResponse:
     """List all rules of the desk, in the order in which they run."""
     return answers.answer(RuleList(data=[RuleOut.of(item) for item in rule_changes.listed(request.acting)]))
@@ -210,6 +212,14 @@ def list_rules(request: ApiRequest) -> HttpResponse:
     answers={201: RuleOut},
     headers=idempotency.ONCE,
     sends={201: ("Location",)},
+)
+@costs(
+    get="audit chain",
+    query="rule",
+    write="API answer in the pool, audit chain, audit row, rule, tenant",
+    trips=3,
+    reads=5,
+    writes=25,
 )
 def add_rule(request: ApiRequest, rule: RuleToAdd) -> HttpResponse:
     """Add a rule."""
@@ -225,12 +235,14 @@ def add_rule(request: ApiRequest, rule: RuleToAdd) -> HttpResponse:
 
 
 @router.declare("GET", "/rules/{rule_id}", scope=_SCOPE, answers={200: RuleOut})
+@costs(get="rule", reads=2)
 def read_rule(request: ApiRequest, rule_id: RuleId) -> HttpResponse:
     """Read a rule."""
     return answers.answer(RuleOut.of(rule_changes.find(request.acting, rule_id)))
 
 
 @router.declare("PATCH", "/rules/{rule_id}", scope=_SCOPE, answers={200: RuleOut})
+@costs(get="audit chain, rule", query="rule", write="audit chain, audit row, rule, tenant", trips=4, reads=6, writes=25)
 def change_rule(request: ApiRequest, rule_id: RuleId, rule: RuleToChange) -> HttpResponse:
     """Change parts of a rule, or switch it on or off."""
     how: dict[str, Any] = {"name": rule.name, "is_on": rule.on, "by": request.caller.actor}
@@ -238,6 +250,7 @@ def change_rule(request: ApiRequest, rule_id: RuleId, rule: RuleToChange) -> Htt
 
 
 @router.declare("DELETE", "/rules/{rule_id}", scope=_SCOPE, answers={204: None})
+@costs(get="audit chain", query="rule", write="audit chain, audit row, rule, tenant", trips=3, reads=5, writes=20)
 def delete_rule(request: ApiRequest, rule_id: RuleId) -> HttpResponse:
     """Delete a rule. Its runs stay, and tickets keep what they changed."""
     rule_changes.delete(request.acting, rule_id, by=request.caller.actor)
@@ -245,6 +258,7 @@ def delete_rule(request: ApiRequest, rule_id: RuleId) -> HttpResponse:
 
 
 @router.declare("GET", "/rules/{rule_id}/runs", scope=_SCOPE, answers={200: RunPage}, sends={200: ("Link",)})
+@costs(get="rule", query="rule run", reads=10)
 def list_runs(request: ApiRequest, rule_id: RuleId, query: Query[RunQuery]) -> HttpResponse:
     """List the runs of a rule in the last 30 days, also of one that was deleted."""
     tenant = request.acting
@@ -257,6 +271,7 @@ def list_runs(request: ApiRequest, rule_id: RuleId, query: Query[RunQuery]) -> H
 
 
 @router.declare("PUT", "/rules/{rule_id}/runs/{run_id}/undo", scope=_SCOPE, answers={200: RunOut})
+@costs(get="rule run, ticket", write="rule run, ticket", trips=4, reads=5, writes=20)
 def undo_run(request: ApiRequest, rule_id: RuleId, run_id: RunId) -> HttpResponse:
     """Take back the changes of one run. Comments, mails and webhooks that have left stay."""
     run = runs.find(request.acting, rule_id, run_id)

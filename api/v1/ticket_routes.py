@@ -29,6 +29,7 @@ from api.v1.ticket_schemas import (
 )
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import attachments
@@ -48,6 +49,7 @@ router: Final = ApiRouter()
 
 
 @router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList}, sends={200: ("Link",)})
+@costs(query="noted tickets, tickets by resolver, tickets by status", reads=50, writes=3)
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
     """List tickets, the one that changed last first, or in the order that `sort` names.
 
@@ -79,6 +81,12 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
 
 
 @router.declare("GET", "/search", scope=Scope.TICKETS_READ, answers={200: FoundTickets}, sends={200: ("Link",)})
+@costs(
+    get="counter, search segment, setup, ticket",
+    query="member, requesters by name, search directory, ticket, tickets by resolver, tickets by status",
+    trips=3,
+    reads=100,
+)
 def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> HttpResponse:
     """Find tickets by words in their titles, descriptions, comments, tags and requesters, the best first.
 
@@ -113,6 +121,7 @@ def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> Http
     answers={200: TicketInFull, 304: None},
     headers=answers.KNOWN,
 )
+@costs(query="ticket", reads=8)
 def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Read a ticket."""
     ticket = TicketInFull.whole(request.tenant, *timelines.head(request.tenant, number))
@@ -126,6 +135,17 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     answers={201: TicketInFull},
     headers=idempotency.ONCE,
     sends={201: ("ETag", "Location")},
+)
+@costs(
+    get="API answer, address of a requester, audit chain, counter, file, member, move, "
+    "requester, resharding, setup, targets",
+    query="API answer, API answers by time, counter, due row, file, import, letters by time, "
+    "move log, requesters by last word, requesters by name, ticket",
+    write="API answer, address of a requester, aggregate, audit chain, audit row, counter, "
+    "due row, file, move, move log, outbox row, placed tenant, requester, tenant, ticket",
+    trips=6,
+    reads=100,
+    writes=800,
 )
 def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
     """Create a ticket. Its requester is the person outside the desk who is named, else the API key."""
@@ -172,6 +192,14 @@ def _requester(request: ApiRequest, text: str) -> Requester:
     headers=answers.MATCH,
     sends={200: ("ETag",), 409: ("ETag",)},
 )
+@costs(
+    get="address of a requester, member, requester, setup, ticket",
+    query="requesters by last word, requesters by name, ticket",
+    write="outbox row, ticket",
+    trips=7,
+    reads=25,
+    writes=25,
+)
 def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -> HttpResponse:
     """Change fields of a ticket, all that are named or none.
 
@@ -207,6 +235,7 @@ def _shown(request: ApiRequest, present: Present) -> TicketInFull:
     answers={200: ChangedTickets},
     headers=idempotency.ONCE,
 )
+@costs(get="setup, ticket", write="API answer, ticket", trips=4, reads=15, writes=30)
 def change_status_of_many(request: ApiRequest, change: StatusOfMany) -> HttpResponse:
     """Change the status of many tickets, of all or of none.
 

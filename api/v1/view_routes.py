@@ -10,6 +10,7 @@ from pydantic import Field
 from api.edge import answers
 from api.edge.answers import ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 from tickets.saved_views import saved_views
 
@@ -39,6 +40,7 @@ class ViewsOut(ApiModel, json_schema_extra={"example": {"data": [_FIRES]}}):
 
 
 @router.declare("GET", "/views", scope=Scope.TICKETS_READ, answers={200: ViewsOut})
+@costs(get="saved views", reads=1)
 def list_views(request: ApiRequest) -> HttpResponse:
     """List the views that admins have made for the desk. Views of single members are theirs alone."""
     views = saved_views.of_desk(request.tenant)

@@ -20,6 +20,7 @@ from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, ChangedEndpoint, Endp
 from delivery.webhooks.safe_addresses import URL_LIMIT
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal.dynamo.client import fan_out
+from portal.web.costs import costs
 from tenants.api_keys.scopes import Scope
 
 _LEFT: Final[Any] = None  # the value of a field that a change does not name
@@ -213,6 +214,7 @@ _READING: Final = (("ticket.", Scope.TICKETS_READ), ("ticket.note_added", Scope.
 
 
 @router.declare("GET", "/webhooks", scope=_SCOPE, answers={200: WebhookList, 304: None}, headers=answers.KNOWN)
+@costs(query="webhook", reads=2)
 def list_webhooks(request: ApiRequest) -> HttpResponse:
     """List the endpoints of the desk, the oldest first."""
     found = endpoints.listed(request.acting.repository)
@@ -226,6 +228,14 @@ def list_webhooks(request: ApiRequest) -> HttpResponse:
     answers={201: WebhookWithSecret},
     headers=idempotency.ONCE,
     sends={201: ("Location",)},
+)
+@costs(
+    get="audit chain",
+    query="webhook",
+    write="API answer in the pool, audit chain, audit row, membership, tenant, webhook, webhook secret",
+    trips=8,
+    reads=10,
+    writes=30,
 )
 def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
     """Add an endpoint.
@@ -255,6 +265,7 @@ def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
 @router.declare(
     "GET", "/webhooks/{webhook_id}", scope=_SCOPE, answers={200: WebhookOut, 304: None}, headers=answers.KNOWN
 )
+@costs(get="webhook", reads=2)
 def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Read an endpoint."""
     return answers.tagged(request, WebhookOut.of(endpoints.find(request.acting.repository, webhook_id)))
@@ -268,6 +279,13 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     problems_too=(412,),
     headers=answers.MATCH,
     sends={200: ("ETag",)},
+)
+@costs(
+    get="audit chain, webhook",
+    write="audit chain, audit row, membership, tenant, webhook",
+    trips=7,
+    reads=10,
+    writes=20,
 )
 def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookToChange) -> HttpResponse:
     """Change fields of an endpoint.
@@ -291,6 +309,13 @@ def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookT
 
 
 @router.declare("DELETE", "/webhooks/{webhook_id}", scope=_SCOPE, answers={204: None})
+@costs(
+    get="audit chain, webhook",
+    write="audit chain, audit row, membership, tenant, webhook, webhook secret",
+    trips=7,
+    reads=10,
+    writes=25,
+)
 def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Remove an endpoint and its secret.
 
@@ -303,6 +328,13 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @router.declare(
     "POST", "/webhooks/{webhook_id}/pause", scope=_SCOPE, answers={200: WebhookOut}, headers=idempotency.ONCE
 )
+@costs(
+    get="audit chain, webhook",
+    write="API answer in the pool, audit chain, audit row, tenant, webhook",
+    trips=3,
+    reads=5,
+    writes=25,
+)
 def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Pause an endpoint.
 
@@ -314,6 +346,13 @@ def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @router.declare(
     "POST", "/webhooks/{webhook_id}/resume", scope=_SCOPE, answers={200: WebhookOut}, headers=idempotency.ONCE
 )
+@costs(
+    get="audit chain, webhook",
+    write="API answer in the pool, audit chain, audit row, tenant, webhook",
+    trips=3,
+    reads=5,
+    writes=25,
+)
 def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Resume an endpoint that is paused."""
     return _done(request, partial(endpoints.resume, endpoint_id=webhook_id, by=request.caller.actor))
@@ -322,6 +361,7 @@ def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @router.declare(
     "POST", "/webhooks/{webhook_id}/test", scope=_SCOPE, answers={202: WebhookOut}, headers=idempotency.ONCE
 )
+@costs(get="webhook", write="API answer, outbox row", trips=3, reads=2, writes=12)
 def test_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Send an endpoint a test event, whatever it subscribed to."""
     return _done(request, partial(delivery_log.send_test, endpoint_id=webhook_id), status=202, is_content=True)
@@ -340,6 +380,13 @@ def _done(
 
 @router.declare(
     "POST", "/webhooks/{webhook_id}/secret", scope=_SCOPE, answers={200: WebhookWithSecret}, headers=idempotency.ONCE
+)
+@costs(
+    get="audit chain, webhook, webhook secret",
+    write="API answer in the pool, audit chain, audit row, webhook, webhook secret",
+    trips=3,
+    reads=6,
+    writes=25,
 )
 def replace_webhook_secret(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Replace the secret of an endpoint.
@@ -384,6 +431,7 @@ def _with_secret(
 @router.declare(
     "GET", "/webhooks/{webhook_id}/deliveries", scope=_SCOPE, answers={200: DeliveryPage}, sends={200: ("Link",)}
 )
+@costs(get="webhook", query="delivery", reads=10)
 def list_deliveries(request: ApiRequest, webhook_id: WebhookId, query: Query[DeliveryQuery]) -> HttpResponse:
     """List what was sent to an endpoint, the latest event first."""
     repository = request.acting.repository

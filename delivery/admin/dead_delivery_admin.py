@@ -14,6 +14,7 @@ from portal.nosql.admin import Notice, ObjectAction
 from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import Get, Query
 from portal.schema import keys
+from portal.schema.access_patterns import cost
 from tenants.admin import admin_lists
 from tenants.admin.admin_lists import DeadItemAdmin, with_id
 from tenants.operators.operator_site import OperatorSite
@@ -70,6 +71,20 @@ class DeadDelivery(Facade):
 
 @admin.register(DeadDelivery)
 class DeadDeliveryAdmin(DeadItemAdmin):
+    get_costs = cost(
+        get="dead delivery, slug",
+        query="audit rows by object, dead deliveries by time, dead delivery",
+        trips=4,
+        reads=10,
+    )
+    post_costs = cost(
+        get="audit chain, dead delivery",
+        query="dead deliveries by time",
+        write="audit chain, audit row, dead delivery, outbox row",
+        trips=12,
+        reads=10,
+        writes=40,
+    )
     list_display = ("__str__", "at", "tenant", "event", "reason")
     fields = readonly_fields = (
         "at", "tenant", "event", "destination", "reason", "event_id", "timestamp",

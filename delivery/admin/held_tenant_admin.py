@@ -12,6 +12,7 @@ from delivery.queues import holds
 from delivery.queues.stored import EVERYTHING, HoldItem
 from portal import clock
 from portal.nosql.admin import Notice, ObjectAction
+from portal.schema.access_patterns import cost
 from tenants.admin.admin_lists import first_few
 from tenants.admin.tenant_admin import TenantAdmin
 from tenants.operators.facades import Tenant
@@ -50,6 +51,19 @@ admin.site.unregister(Tenant)
 
 @admin.register(Tenant)
 class HeldTenantAdmin(TenantAdmin):
+    get_costs = cost(
+        get="hold of deliveries", query="audit rows by object, invitation, tenant by name", trips=6, reads=10
+    )
+    post_costs = cost(
+        get="audit chain, hold of deliveries, invitation, suppressed address",
+        query="auditor, given queues, invitation, member, tenant by name",
+        write="attempts, audit chain, audit row, closing tenant, given queues, hold of deliveries, "
+        "invitation, invitation link, invited, membership, queue set, slug, suspended tenant, "
+        "tenant, tenant by name",
+        trips=13,
+        reads=20,
+        writes=40,
+    )
     object_actions = (*TenantAdmin.object_actions, _PAUSE, _DRAIN, _RESUME, _DROP)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:

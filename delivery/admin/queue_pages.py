@@ -20,12 +20,23 @@ from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_NOISY
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin import Notice
+from portal.web.costs import costs
 from tenants.operators.operator_site import OperatorSite, actor
 
 _INITIAL = {"size": queue_sets.SIZE, "tenants": 1_240}
 
 
 @OperatorSite.page("queues/", name="queues", title="Queues")
+@costs(on="GET", get="queue depths", query="queue set, tenant by name", trips=1, reads=5)
+@costs(
+    on="POST",
+    get="audit chain, queue depths",
+    query="given queues, queue set, tenant by name",
+    write="audit chain, audit row, given queues, queue set, tenant",
+    trips=7,
+    reads=8,
+    writes=20,
+)
 def queues(request: HttpRequest) -> HttpResponse:
     """Show all queues and the tenants' sets: two Queries and a GetItem at the same time, for up to 5,000 tenants.
 
@@ -90,6 +101,8 @@ def _moved(request: HttpRequest, survey: Survey, slug: str, form: QueueMoveForm)
 
 
 @OperatorSite.page("blast-radius/", name="blast_radius", title="Blast radius")
+@costs(on="GET", query="queue set, tenant by name", trips=1, reads=4)
+@costs(on="POST", query="queue set, tenant by name", trips=1, reads=4)
 def radius(request: HttpRequest) -> HttpResponse:
     """Compute who shares how much: for the numbers chosen, the published table, and this installation.
 

@@ -13,6 +13,7 @@ from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, Un
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_texts
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -161,3 +162,8 @@ declare_holding(
     Holding("outbox", (OUTBOX,), _rows, Stage.NAMED, left_out="what is to be told is told by where it happened")
 )
 declare_texts("outbox", "delivery.outbox.event_redacting")
+
+
+declare_keys(
+    OUTBOX, {"outbox row": ""}, indexes={"outbox rows by status": "gsi-status", "outbox rows by tenant": "gsi-tenant"}
+)

@@ -15,6 +15,7 @@ from delivery.queues.queue_transport import NAME
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, QueueGrant, declare
 from portal.schema.tables import Table
@@ -204,3 +205,10 @@ declare_holding(
         "dead deliveries", (DEAD_DELIVERIES,), _dead, Stage.BESIDE, left_out="each is a row of an outbox that stays"
     ),
 )
+
+
+declare_keys(
+    QUEUES, {"queue depths": "DEPTHS, LATEST", "given queues": "GIVEN, <number>", "queue set": "SETS, <tenant>"}
+)
+declare_keys(DEAD_DELIVERIES, {"dead delivery": ""}, indexes={"dead deliveries by time": "by-time"})
+declare_keys(DIRECTORY, {"hold of deliveries": "DELIVERYHOLD, <tenant>"})

@@ -16,6 +16,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -186,3 +187,6 @@ def _forms() -> tuple[RowForm, ...]:
 
 
 declare_holding(Holding("due", (DUE,), _rows, Stage.BESIDE, forms=_forms))
+
+
+declare_keys(DUE, {"due row": "TENANT#<tenant>|DUE#<bucket>, <work>"}, indexes={"due rows by time": "gsi-due"})

@@ -18,6 +18,7 @@ from delivery.webhooks.signatures import is_secret, new_secret
 from portal import clock
 from portal.dynamo.client import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import (
     Holding,
     Raw,
@@ -240,3 +241,8 @@ declare_holding(
 )
 declare_people("endpoints", "delivery.webhooks.endpoints")
 declare_texts("delivery log", "delivery.webhooks.delivery_log")
+
+
+declare_keys(ENDPOINTS, {"webhook": ""})
+declare_keys(SECRETS, {"webhook secret": ""})
+declare_keys(DELIVERIES, {"delivery": ""})

@@ -28,12 +28,14 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
+@costs(get="hold of deliveries", query="webhook", trips=1, reads=3)
 @require_safe
 def webhooks(request: TenantRequest) -> HttpResponse:
     """List the endpoints. Costs one Query, and at the same time a GetItem of what holds deliveries back."""
@@ -49,6 +51,16 @@ def webhooks(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    query="webhook",
+    write="audit chain, audit row, membership, tenant, webhook, webhook secret",
+    trips=4,
+    reads=5,
+    writes=25,
+)
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
     """Add an endpoint and show its secret, once."""
@@ -68,6 +80,15 @@ def new(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="webhook", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, webhook",
+    write="audit chain, audit row, membership, tenant, webhook",
+    trips=5,
+    reads=6,
+    writes=20,
+)
 @get_or_post
 def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Change the address, the description and the events of an endpoint."""
@@ -93,6 +114,7 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="hold of deliveries, webhook", query="delivery", trips=1, reads=10)
 @require_safe
 def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Show an endpoint with a page of its deliveries. Costs two GetItems and one Query at the same time."""
@@ -121,6 +143,15 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="webhook", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, webhook, webhook secret",
+    write="audit chain, audit row, membership, webhook, webhook secret",
+    trips=4,
+    reads=6,
+    writes=20,
+)
 @get_or_post
 def rotate(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Ask first, on a page of its own, then replace the secret and show the new one, once."""
@@ -144,6 +175,15 @@ def _secret(request: TenantRequest, item: EndpointItem, secret: str, *, is_new: 
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="webhook", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, webhook",
+    write="audit chain, audit row, membership, tenant, webhook",
+    trips=4,
+    reads=5,
+    writes=20,
+)
 @get_or_post
 def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Ask first, because what happens meanwhile is not kept, then pause the endpoint."""
@@ -156,6 +196,9 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, webhook", write="audit chain, audit row, membership, tenant, webhook", trips=4, reads=5, writes=20
+)
 @require_POST
 def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Resume an endpoint."""
@@ -164,6 +207,15 @@ def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="webhook", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, webhook",
+    write="audit chain, audit row, membership, tenant, webhook, webhook secret",
+    trips=4,
+    reads=5,
+    writes=25,
+)
 @get_or_post
 def remove(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Ask first, on a page of its own, then remove the endpoint."""
@@ -192,6 +244,7 @@ def _acted(
 
 
 @member(Role.ADMIN)
+@costs()
 @require_safe
 def event_types(request: TenantRequest) -> HttpResponse:
     """Show what can be subscribed to, with an example of each. Reads nothing."""
@@ -207,6 +260,7 @@ def event_types(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="delivery, outbox row, webhook", trips=1, reads=3)
 @require_safe
 def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
     """Show a delivery with request, answer and attempts. Costs three GetItems at the same time."""
@@ -225,6 +279,7 @@ def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespon
 
 
 @member(Role.ADMIN)
+@costs(get="delivery, outbox row, webhook", write="delivery, outbox row", trips=7, reads=5, writes=6)
 @require_POST
 def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
     """Send one delivery again."""
@@ -235,6 +290,7 @@ def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespo
 
 
 @member(Role.ADMIN)
+@costs(get="outbox row, webhook", query="delivery", write="delivery, outbox row", trips=7, reads=10, writes=20)
 @require_POST
 def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Send again what was not delivered since a moment, a bounded number at once, and lead on to the rest."""
@@ -261,6 +317,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="webhook", write="outbox row", trips=4, reads=2, writes=6)
 @require_POST
 def test(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Send a test event."""

@@ -1,6 +1,7 @@
-"""Declare what is stored of unexpected errors: one item for each fingerprint, without a text, a tenant or a person.
+"""Declare what is stored of unexpected errors and unexpected costs, without a text, a tenant or a person.
 
-A fingerprint comes from places in the code, so there are as many items as there are ways to fail.
+A fingerprint comes from places in the code, so there are as many items as there are ways to fail. An excess is a
+route's, so there are at most as many as routes.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import Final
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import declare_nothing
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
-FAULTS: Final = "FAULTS"  # the partition of all
+FAULTS: Final = "FAULTS"  # the partition of all errors
+EXCESSES: Final = "EXCESSES"  # that of routes that took more than they declare
 
 TABLE = Table(
     "Platform.Faults",
@@ -54,3 +57,23 @@ class FaultItem(Item):
     first_at = UnicodeAttribute()
     last_at = UnicodeAttribute()
     expires_at = NumberAttribute()
+
+
+class ExcessItem(Item):
+    """Count the requests of one method and route that took more than their declared `bound`. `worst` is what the worst
+    of them took, and `factor` how often that is its bound, in its worst figure."""
+
+    table = TABLE
+
+    kind = UnicodeAttribute(hash_key=True)
+    fingerprint = UnicodeAttribute(range_key=True)
+    bound = UnicodeAttribute()
+    worst = UnicodeAttribute()
+    factor = NumberAttribute()
+    times = NumberAttribute(default=0)
+    first_at = UnicodeAttribute()
+    last_at = UnicodeAttribute()
+    expires_at = NumberAttribute()
+
+
+declare_keys(TABLE, {"error": "FAULTS, <fingerprint>", "excess cost": "EXCESSES, <route>"})

@@ -31,7 +31,7 @@ from portal import clock
 from portal.dynamo.store import Store
 from portal.errors import PortalError
 from portal.faults import fault_board
-from portal.load import incidents, measurement, route_costs, spending, stored, usage
+from portal.load import excess_costs, incidents, measurement, route_costs, spending, stored, usage
 from portal.load.measurement import MINUTE, MinuteNotes, NoiseTally, TenantNotes
 from portal.load.stored import NoiseItem
 from portal.schema.keys import joined, whole_number
@@ -183,6 +183,13 @@ class LoadReporter:
         except PortalError as error:
             log.warning("Errors cannot be written down, it is tried again: %s", error.message)
 
+    def tell_excesses(self) -> None:
+        """Write down the routes that took more than they declare; what cannot be written now is written later."""
+        try:
+            excess_costs.write(self._role)
+        except PortalError as error:
+            log.warning("Routes that cost too much cannot be written down, it is tried again: %s", error.message)
+
     def _tell(self, notes: MinuteNotes) -> None:
         tallies = {tenant_id: tally.stored() for tenant_id, tally in notes.tenants.items()}
         tallies |= {OTHERS: notes.others.stored(), NOBODY: notes.nobody.stored()}
@@ -231,6 +238,7 @@ def stop(*, seconds: float | None = None) -> None:
         ending.turn(last=True)
         ending.tell_costs(last=True, seconds=seconds)
         ending.say_answers()
+        ending.tell_excesses()
         ending.tell_faults()
 
 
@@ -245,6 +253,7 @@ def _run(reporter: LoadReporter) -> None:
         minute = int(now // MINUTE)
         try:
             reporter.turn()
+            reporter.tell_excesses()
             reporter.measure()
             reporter.tell_costs()
         except Exception:  # whatever it is, the process has other work to do
@@ -255,6 +264,7 @@ def _forget() -> None:
     global _lock, _reporter
     _lock, _reporter = threading.Lock(), None
     measurement.forget()
+    excess_costs.take()
 
 
 os.register_at_fork(after_in_child=_forget)

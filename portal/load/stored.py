@@ -16,6 +16,7 @@ from pynamodb.attributes import NumberAttribute, NumberSetAttribute, UnicodeAttr
 
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import (
     Holding,
     Raw,
@@ -270,3 +271,10 @@ declare_holding(
     ),
     Holding("noise", (NOISE,), _notes, Stage.BESIDE, without=_without("tallies"), left_out="of some hours alone"),
 )
+
+
+declare_keys(SHARES, {"share of rates": "POSTS, <process>"})
+declare_keys(USAGE, {"usage": ""})
+declare_keys(NOISE, {"noise": "NOTES#<minute>, <process>", "incidents": "INCIDENTS#<month>, <day>"})
+declare_keys(COSTS, {"costs of a day": ""})
+declare_keys(PLATFORM_COSTS, {"costs of routes": "ROUTES#<day>, <route>", "costs of the platform": ""})

@@ -12,15 +12,18 @@ import sys
 import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from functools import lru_cache
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand, CommandError
 
 from portal import plain_text
 from portal.dynamo import library_errors
 from portal.dynamo.placement import Placement
 from portal.errors import PortalError, Throttled, Unavailable
+from portal.schema.access_patterns import Cost
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -83,9 +86,14 @@ class PortalCommand(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
     # What to do after Ctrl-C or a database that went away.
     again = "Run it again; what is done already is left as it is."
+    # The access patterns that one run may use; None is a proof's, which does whatever people do. A command without a
+    # declaration does not start.
+    costs: Cost | None
     _is_interrupted = False
 
     def handle(self, *args: Any, **options: Any) -> None:
+        for fault in ["it declares none"] if not hasattr(self, "costs") else self.costs.faults() if self.costs else []:
+            raise CommandError(f"The access patterns of this command are not declared: {fault}.")
         for name, value in options.items():
             if isinstance(value, str | os.PathLike) and plain_text.has_halves(os.fspath(value)):
                 raise CommandError(f"The value of {name} is not UTF-8.")
@@ -126,6 +134,14 @@ class PortalCommand(BaseCommand):
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._is_interrupted = True
         raise KeyboardInterrupt
+
+
+@lru_cache(maxsize=1)
+def declared() -> dict[str, Cost | None]:
+    """Return what each command of the project declares, by name; those that read no items are no PortalCommands."""
+    ours = {name: str(app) for name, app in get_commands().items() if not str(app).startswith("django.")}
+    loaded = {name: load_command_class(app, name) for name, app in sorted(ours.items())}
+    return {name: command.costs for name, command in loaded.items() if isinstance(command, PortalCommand)}
 
 
 class Progress:

@@ -7,6 +7,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
 
@@ -71,3 +72,6 @@ declare(
         Grant("platform", SESSIONS, ("Query",), "SessionsByUser", index=SessionByUser.gsi),
     ),
 )
+
+
+declare_keys(SESSIONS, {"session": ""}, indexes={"sessions by person": "gsi-user"})

@@ -15,6 +15,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.placement import Placement
 from portal.schema import keys, registry
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -157,4 +158,16 @@ def _followed(reader: Reader) -> Iterator[StoredItem]:
 # The stream of the pool is nobody's.
 declare_holding(
     Holding("followed streams", (LEASES,), _followed, Stage.BESIDE, left_out="elsewhere its tables have other streams")
+)
+
+
+declare_keys(
+    LEASES,
+    {
+        "finished shard": "FINISHED#<stream>, <shard>",
+        "poller": "POLLERS#<stream>, <poller>",
+        "placed stream": "PLACED#<tenant>#<placement>#<table>, <stream>",
+        "watermark": "<stream>, WATERMARK",
+        "shard": "<stream>, <shard>",
+    },
 )

@@ -17,10 +17,12 @@ from django.core import checks
 from django.core.checks.security import base as django_security
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
+from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.dynamo import placement
 from portal.isolation import policies
 from portal.load import tenant_limiter
+from portal.schema.access_patterns import Cost
 
 # The tag of checks that run before anything is made, without loading the pages that other checks look at.
 SETTINGS: Final = "settings"
@@ -190,3 +192,41 @@ def settings_can_be_used() -> Messages:
     hint = 'As JSON: {"frankfurt": {"region": "eu-central-1", "prefix": "Pooldesk"}}; plans: "large=silo/frankfurt".'
     for fault in placement.faults_of_settings():
         yield _error(20, fault, hint)
+
+
+def routes() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield each route of the portal as an address with its parameters, and its view."""
+    return _routes(get_resolver().url_patterns, "/")
+
+
+def _routes(patterns: list[Any], prefix: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for pattern in patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _routes(pattern.url_patterns, path)
+        elif isinstance(pattern, URLPattern):
+            yield path, pattern.callback
+
+
+def declared_costs() -> list[tuple[str, str, Callable[..., Any], Cost]]:
+    """Return each declaration as its route, method, view and cost without that of its level; "" is any method."""
+    return [
+        (route, method, view, what)
+        for route, view in routes()
+        for method, what in sorted(getattr(view, "costs", {}).items())
+    ]
+
+
+@_check(checks.Tags.urls)
+def routes_declare_their_costs() -> Messages:
+    """Report a route without a declared cost, and a declaration with a name that no table has: neither starts."""
+    for route, view in routes():
+        declared: dict[str, Cost] = getattr(view, "costs", {})
+        if not declared:
+            hint = "Put @costs(...) of portal/web/costs.py on its view."
+            yield _error(21, f"The route {route} does not declare what it costs.", hint)
+        for what in declared.values():
+            for fault in what.faults():
+                yield _error(
+                    22, f"The route {route}: {fault}.", "Names are declared by `declare_keys` in each `stored.py`."
+                )

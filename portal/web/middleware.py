@@ -27,7 +27,7 @@ from portal.errors import LimitReached, NotFound, PortalError, Unavailable
 from portal.load import measurement
 from portal.logs import request_id
 from portal.version_number import VERSION
-from portal.web import guest_pages, locales, price_presenters, readiness
+from portal.web import costs, guest_pages, locales, price_presenters, readiness
 from portal.web.access import is_guest_path
 from portal.web.stash import Stash
 
@@ -234,14 +234,16 @@ class RequestLogMiddleware(_Middleware):
 def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
     method, route = named(request)
     measurement.answered(f"{method} {route}" if route != "?" else "", status, ms, bill)
+    reads, writes = bill.read_units, bill.write_units
+    costs.note(request, (method, route), bill.trips, reads, writes)
     fields: dict[str, Any] = {
         "method": method,
         "route": route,
         "status": status,
         "ms": round(ms, 1),
         "trips": bill.trips,
-        "read_units": bill.read_units,
-        "write_units": bill.write_units,
+        "read_units": reads,
+        "write_units": writes,
         **who(request),
     }
     if trace := _TRACE.search(request.headers.get("X-Amzn-Trace-Id", "")):

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from portal.web import desk_prefix
 from portal.web.access import SAFE, member, public
+from portal.web.costs import costs
 from portal.web.stash import Stash
 
 
@@ -24,6 +25,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 @member("viewer")
+@costs()
 @require_safe
 def desk_home(request: HttpRequest) -> HttpResponse:
     """Send `/acme/` to the desk's first page."""
@@ -31,6 +33,8 @@ def desk_home(request: HttpRequest) -> HttpResponse:
 
 
 @member("viewer")
+@costs(on="GET")
+@costs(on="POST")
 def without_desk(request: HttpRequest, rest: str) -> HttpResponse:
     """Send an address that names no desk, as in an old bookmark, to the pinned desk's, with the form it carries."""
     return redirect(f"/{desk_prefix.in_use()}{request.get_full_path()}", preserve_request=request.method not in SAFE)

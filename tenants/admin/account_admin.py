@@ -17,6 +17,7 @@ from portal import clock
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.admin.admin_lists import NamedColumns, UserInput, with_id
 from tenants.membership import mails
 from tenants.operators import password_links
@@ -28,6 +29,20 @@ from tenants.tenancy.request import absolute_url
 
 @admin.register(Account)
 class AccountAdmin(DynamoAdmin):
+    get_costs = cost(
+        get="address, suppressed address",
+        query="audit rows by object, disabled accounts, membership",
+        trips=5,
+        reads=10,
+    )
+    post_costs = cost(
+        get="audit chain, suppressed address",
+        query="membership, second factor, sessions by person",
+        write="account, address, audit chain, audit row, second factor, session, suppressed address",
+        trips=10,
+        reads=12,
+        writes=40,
+    )
     may_add = may_change = True
     list_display = ("email", "title", "is_active", "is_operator", "created_at")
     list_filter = ("disabled",)
@@ -163,6 +178,10 @@ def _reset_link(request: Any) -> str:
 
 @admin.register(Session)
 class SessionAdmin(NamedColumns, DynamoAdmin):
+    get_costs = cost(get="address", query="audit rows by object, membership, sessions by person", trips=4, reads=10)
+    post_costs = cost(
+        get="audit chain", query="membership", write="audit chain, audit row, session", trips=10, reads=10, writes=40
+    )
     may_delete = True
     list_display = ("browser", "address", "tenant", "started_at", "until")
     list_filter = (UserInput,)

@@ -19,6 +19,7 @@ from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.options import ReasonField
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from portal.web import desk_prefix
 from tenants.admin.admin_lists import NamedColumns, TenantInput, UserInput
 from tenants.impersonation import access_mails, impersonating
@@ -43,6 +44,20 @@ class NewMembershipForm(MembershipForm):
 
 @admin.register(Membership)
 class MembershipAdmin(NamedColumns, DynamoAdmin):
+    get_costs = cost(
+        get="address, member, slug",
+        query="audit rows by object, member, membership, sessions by person, tenant by name",
+        trips=3,
+        reads=10,
+    )
+    post_costs = cost(
+        get="address, audit chain, member, slug",
+        query="invitation, member, sessions by person",
+        write="agent, audit chain, audit row, inbox, member, membership, saved views, tenant",
+        trips=10,
+        reads=20,
+        writes=40,
+    )
     may_add = may_change = may_delete = True
     list_display = ("person", "role", "tenant", "created_at")
     list_filter = (TenantInput, UserInput, "role")
@@ -139,6 +154,10 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
 
 @admin.register(Invitation)
 class InvitationAdmin(NamedColumns, DynamoAdmin):
+    get_costs = cost(
+        get="invitation, slug", query="audit rows by object, invitation, tenant by name", trips=2, reads=10
+    )
+    post_costs = cost(reads=10)
     list_display = ("email", "role", "invited_by_name", "sent_at", "expires_at")
     list_filter = (TenantInput, "role")
     fields = ("email", "role", "invited_by_name", "created_at", "sent_at", "expires_at", "tenant")

@@ -16,6 +16,8 @@ from portal.errors import NotFound
 from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.options import ReasonField
 from portal.schema import keys
+from portal.schema.access_patterns import cost
+from portal.web.costs import costs
 from tenants.admin.admin_lists import ActionInput, ActorInput, NamedColumns, TrailInput, with_id
 from tenants.operators import content_access
 from tenants.operators.facades import AuditRow
@@ -26,6 +28,13 @@ from tenants.tenancy.stored import TenantItem
 
 @admin.register(AuditRow)
 class AuditRowAdmin(NamedColumns, DynamoAdmin):
+    get_costs = cost(
+        get="address, audit row, slug",
+        query="audit row, audit rows by actor, audit rows by object, membership, tenant by name",
+        trips=4,
+        reads=20,
+    )
+    post_costs = cost(get="audit row", trips=1, reads=10)
     list_display = ("at", "actor", "done", "what", "changes")
     list_filter = (TrailInput, ActorInput, ActionInput)
     fields = ("at", "actor", "done", "entity_type", "entity_id", "entity_name", "before", "after", "tenant")
@@ -61,6 +70,8 @@ class ContentAccessForm(forms.Form):
 
 
 @OperatorSite.page("content-access/", name="content_access", title="Access to content")
+@costs(on="GET")
+@costs(on="POST", get="audit chain, slug", write="audit chain, audit row", trips=6, reads=2, writes=10)
 def content_access_page(request: HttpRequest) -> HttpResponse:
     """Begin access to the content of a desk, or end it, and lead back to where it was asked for."""
     back = _back(request)

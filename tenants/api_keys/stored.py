@@ -8,6 +8,7 @@ from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import (
     Holding,
     Raw,
@@ -85,3 +86,6 @@ declare_holding(
     Holding("API keys", (API_KEYS,), _keys, Stage.OWN, secret=("digest",), fit=_fit, forms=_forms),
 )
 declare_people("API keys", "tenants.api_keys.key_changes")
+
+
+declare_keys(API_KEYS, {"API key": ""})

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
 from tenants.api_keys.scopes import Scope
@@ -67,6 +68,7 @@ def _badge(key: ApiKeyItem) -> dict[str, str]:
 
 
 @member(Role.ADMIN)
+@costs(query="API key", trips=1, reads=2)
 @require_safe
 def api_keys(request: TenantRequest) -> HttpResponse:
     """List the keys that work, and those that ended of late. Costs one Query."""
@@ -81,6 +83,16 @@ def api_keys(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    query="API key",
+    write="API key, audit chain, audit row, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
     """Make a key and show it, once."""
@@ -99,6 +111,7 @@ def new(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="API key", trips=1, reads=2)
 @require_safe
 def api_key(request: TenantRequest, api_key: str) -> HttpResponse:
     """Show what a key may do and when it was used. Costs one GetItem."""
@@ -107,6 +120,16 @@ def api_key(request: TenantRequest, api_key: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="API key", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="API key, audit chain",
+    query="API key",
+    write="API key, audit chain, audit row, membership",
+    trips=7,
+    reads=6,
+    writes=15,
+)
 @get_or_post
 def edit(request: TenantRequest, api_key: str) -> HttpResponse:
     """Change a key's name, what it may do, from where, and for how long."""
@@ -128,6 +151,16 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="API key", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="API key, audit chain",
+    query="API key",
+    write="API key, audit chain, audit row, membership",
+    trips=8,
+    reads=8,
+    writes=20,
+)
 @get_or_post
 def roll(request: TenantRequest, api_key: str) -> HttpResponse:
     """Ask first, on a page of its own, then replace the key and show the new one, once."""
@@ -158,6 +191,15 @@ def _secret(request: TenantRequest, key: ApiKeyItem, text: str, *, old: ApiKeyIt
 
 
 @member(Role.ADMIN)
+@costs(on="GET", query="API key", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="API key, audit chain",
+    write="API key, audit chain, audit row, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @get_or_post
 def revoke(request: TenantRequest, api_key: str) -> HttpResponse:
     """Ask first, on a page of its own that says which other keys of a roll still work, then end the key at once."""

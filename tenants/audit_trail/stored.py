@@ -9,6 +9,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -199,3 +200,9 @@ declare_holding(
     Holding(_TRAIL, (AUDIT,), _rows, Stage.TRAIL, export=_whole, forms=_forms, together=TrailEnds),
     Holding("ends of the audit chain", (CHAINS,), _ends, Stage.TRAIL, left_out="they are exported with the trail"),
 )
+
+
+declare_keys(
+    AUDIT, {"audit row": ""}, indexes={"audit rows by actor": "gsi-actor", "audit rows by object": "gsi-entity"}
+)
+declare_keys(CHAINS, {"audit chain": ""})

@@ -19,6 +19,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web import moments
 from portal.web.access import for_auditors, get_or_post, in_person, member, open_while_closing, public
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy, heavy_to_read
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -36,6 +37,7 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
+@costs(query="audit chain", trips=3, reads=20)
 @require_safe
 def evidence(request: TenantRequest) -> HttpResponse:
     """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time."""
@@ -68,6 +70,7 @@ def _script_digest() -> str:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
+@costs(get="audit chain", query="audit chain, audit row", write="audit chain, audit row", trips=8, reads=60, writes=10)
 @require_POST
 @heavy
 def verify(request: TenantRequest) -> HttpResponse:
@@ -87,6 +90,7 @@ def verify(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
+@costs(get="audit chain", query="audit chain", write="audit chain, audit row", trips=8, reads=60, writes=20)
 @require_POST
 @heavy
 def download(request: TenantRequest) -> HttpResponseBase:
@@ -103,6 +107,7 @@ def download(request: TenantRequest) -> HttpResponseBase:
 
 @for_auditors
 @member(Role.OWNER)
+@costs(query="API key, audit row, audit rows by object, auditor, member", trips=5, reads=60)
 @require_safe
 @heavy_to_read
 def review(request: TenantRequest) -> HttpResponse:
@@ -145,6 +150,16 @@ def _shown(item: AuditorItem) -> dict[str, Any]:
 
 @in_person
 @member(Role.OWNER)
+@costs(on="GET", query="auditor, invitation, member, unreached invitation", trips=3, reads=20)
+@costs(
+    on="POST",
+    get="address, audit chain, suppressed address",
+    query="auditor, invitation, member, unreached invitation",
+    write="attempts, audit chain, audit row, invitation, invitation link, invited, membership",
+    trips=12,
+    reads=20,
+    writes=60,
+)
 @get_or_post
 def auditors_page(request: TenantRequest) -> HttpResponse:
     """Show who is an auditor, who is invited, and the form that invites. Costs two Queries at the same time."""
@@ -183,6 +198,7 @@ def auditors_page(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.OWNER)
+@costs(get="audit chain, auditor", write="audit chain, audit row, auditor, membership", trips=6, reads=10, writes=30)
 @require_POST
 def extend(request: TenantRequest, user: str) -> HttpResponse:
     """Give an access another end."""
@@ -202,6 +218,7 @@ def extend(request: TenantRequest, user: str) -> HttpResponse:
 @in_person
 @open_while_closing
 @member(Role.OWNER)
+@costs(get="audit chain, auditor", write="audit chain, audit row, auditor, membership", trips=8, reads=10, writes=40)
 @require_POST
 def end(request: TenantRequest, user: str) -> HttpResponse:
     """End an access at once."""
@@ -215,6 +232,7 @@ def end(request: TenantRequest, user: str) -> HttpResponse:
 
 
 @public
+@costs(trips=1, reads=2)
 @require_safe
 def public_keys(request: HttpRequest) -> HttpResponse:
     """Send the public keys of what this installation signs, by their ids, as `certificate_keys` prints them."""
@@ -225,6 +243,7 @@ def public_keys(request: HttpRequest) -> HttpResponse:
 
 
 @public
+@costs()
 @require_safe
 def script(request: HttpRequest) -> HttpResponse:
     """Send the script that verifies evidence."""

@@ -9,6 +9,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.web.access import for_auditors, leads_out, member, public, unlimited
+from portal.web.costs import costs
 from tenants.impersonation import impersonating
 from tenants.sign_in import impersonation_session
 from tenants.tenancy.request import TenantRequest
@@ -17,6 +18,7 @@ from tenants.tenancy.roles import Role
 
 @for_auditors
 @member(Role.OWNER)
+@costs(query="audit rows by object", trips=1, reads=8)
 @require_safe
 def platform_access(request: TenantRequest) -> HttpResponse:
     """Show a page of visits. Costs one Query."""
@@ -28,6 +30,7 @@ def platform_access(request: TenantRequest) -> HttpResponse:
 @leads_out
 @unlimited
 @public
+@costs()
 @require_POST
 def stop(request: HttpRequest) -> HttpResponse:
     """Go back to the admin: that the impersonation ends is seen to wherever a page leads out."""

@@ -9,6 +9,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from tenants.tenancy.stored import DIRECTORY
 
@@ -62,3 +63,6 @@ def _arriving(reader: Reader) -> Iterator[StoredItem]:
 
 
 declare_holding(Holding("arrival", (DIRECTORY,), _arriving, Stage.OWN, left_out="it ends with the import"))
+
+
+declare_keys(DIRECTORY, {"arriving tenant": "ARRIVING, <slug>", "certificate": "CERTIFICATE, <number>"})

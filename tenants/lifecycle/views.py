@@ -24,6 +24,7 @@ from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
 from portal.web import desk_prefix, locales
 from portal.web.access import get_or_post, member, open_while_closing
+from portal.web.costs import costs
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
 from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
 from tenants.membership import invitations, members
@@ -35,6 +36,16 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.OWNER)
+@costs(on="GET", query="member", trips=1, reads=40)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="member",
+    write="audit chain, audit row, membership, slug, tenant, tenant by name",
+    trips=8,
+    reads=10,
+    writes=40,
+)
 @get_or_post
 def settings_page(request: TenantRequest) -> HttpResponse:
     tenant = request.tenant
@@ -48,6 +59,9 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
+@costs(
+    get="audit chain", query="member", write="audit chain, audit row, membership, tenant", trips=5, reads=10, writes=15
+)
 @require_POST
 def change_defaults(request: TenantRequest) -> HttpResponse:
     """Store what the second form of the settings holds."""
@@ -96,6 +110,16 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
 
 
 @member(Role.OWNER)
+@costs(on="GET", query="member", trips=2, reads=8)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="member",
+    write="audit chain, audit row, membership, tenant",
+    trips=6,
+    reads=10,
+    writes=15,
+)
 @get_or_post
 def sign_in_page(request: TenantRequest) -> HttpResponse:
     """Show whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of
@@ -171,6 +195,7 @@ def _line(begins: datetime, told: UsedMinute | None, rate: float) -> MinuteLine:
 
 
 @member(Role.ADMIN)
+@costs(query="invitation, member, usage", trips=1, reads=15)
 @require_safe
 def usage_page(request: TenantRequest) -> HttpResponse:
     """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time."""
@@ -190,6 +215,16 @@ def usage_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    query="member",
+    write="audit chain, audit row, closing tenant, membership, tenant, tenant by name",
+    trips=6,
+    reads=10,
+    writes=25,
+)
 @get_or_post
 def close(request: TenantRequest) -> HttpResponse:
     """Ask for the desk's name, then close it. Where it is closing already, the page offers the undo."""
@@ -218,6 +253,14 @@ def close(request: TenantRequest) -> HttpResponse:
 
 @open_while_closing
 @member(Role.OWNER)
+@costs(
+    get="audit chain",
+    query="member",
+    write="audit chain, audit row, closing tenant, membership, tenant, tenant by name",
+    trips=6,
+    reads=10,
+    writes=25,
+)
 @require_POST
 def reopen(request: TenantRequest) -> HttpResponse:
     """Undo the closing."""

@@ -21,6 +21,7 @@ from portal.errors import Conflict, NotFound
 from portal.mailing.outgoing import OutgoingMail
 from portal.web.access import get_or_post, member, public, signed_in
 from portal.web.client_address import client_address
+from portal.web.costs import costs
 from tenants.membership import accepting, invitations, mails, members
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.forms import InviteForm
@@ -36,6 +37,17 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
+@costs(on="GET", query="invitation, member, unreached invitation", trips=1, reads=100)
+@costs(
+    on="POST",
+    get="audit chain, suppressed address",
+    query="invitation, member, unreached invitation",
+    write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, "
+    "outbox row, tenant, unreached invitation",
+    trips=12,
+    reads=20,
+    writes=100,
+)
 @get_or_post
 def invite_people(request: TenantRequest) -> HttpResponse:
     """Show the pending invitations and the form, and send what the form holds."""
@@ -106,6 +118,13 @@ def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any]
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, invitation, suppressed address",
+    write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, outbox row, tenant",
+    trips=7,
+    reads=6,
+    writes=40,
+)
 @require_POST
 def resend(request: TenantRequest, invite: str) -> HttpResponse:
     """Send an invitation again."""
@@ -120,6 +139,15 @@ def resend(request: TenantRequest, invite: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="invitation", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, invitation",
+    write="audit chain, audit row, invitation, invitation link, invited, membership",
+    trips=5,
+    reads=3,
+    writes=25,
+)
 @get_or_post
 def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     """Ask first, on a page of its own, then revoke."""
@@ -159,6 +187,16 @@ def send_mails(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
 
 
 @public
+@costs(on="GET", get="address, invitation, invitation link", trips=2, reads=6)
+@costs(
+    on="POST",
+    get="address, audit chain, invitation, invitation link",
+    write="account, address, audit chain, audit row, auditor, invitation, invitation link, "
+    "invited, member, membership, tenant",
+    trips=12,
+    reads=20,
+    writes=60,
+)
 @get_or_post
 def follow_link(request: HttpRequest, token: str) -> HttpResponse:
     """Show the invitation of a link, and accept it. Reading writes nothing: mail scanners open links too."""
@@ -202,6 +240,13 @@ def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
 
 
 @signed_in
+@costs(
+    get="audit chain, invitation, invited",
+    write="audit chain, audit row, invitation, invitation link, invited, member, membership, tenant",
+    trips=10,
+    reads=20,
+    writes=40,
+)
 @require_POST
 def accept_waiting(request: HttpRequest) -> HttpResponse:
     """Accept an invitation from the list of desks. It is looked up for the caller's own address."""

@@ -17,6 +17,7 @@ from portal import clock
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import moments
 from portal.web.access import get_or_post, in_person, member
+from portal.web.costs import costs
 from tenants.membership import mail_choices, member_changes, members, past_roster
 from tenants.membership.forms import RoleForm
 from tenants.membership.mail_choices import MailKind
@@ -29,6 +30,7 @@ FEW: Final = 12  # members that need no search
 
 
 @member(Role.ADMIN)
+@costs(query="member", trips=1, reads=40)
 @require_safe
 def members_page(request: TenantRequest) -> HttpResponse:
     """List members by name, because owners first would move people about when roles change. Costs one Query."""
@@ -61,6 +63,14 @@ def members_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, member",
+    query="member",
+    write="audit chain, audit row, member, membership",
+    trips=6,
+    reads=10,
+    writes=20,
+)
 @require_POST
 def change_role(request: TenantRequest, user: str) -> HttpResponse:
     """Give a member another role."""
@@ -80,6 +90,15 @@ def change_role(request: TenantRequest, user: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="member", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, member",
+    write="agent, audit chain, audit row, inbox, member, membership, saved views",
+    trips=5,
+    reads=3,
+    writes=30,
+)
 @get_or_post
 def remove(request: TenantRequest, user: str) -> HttpResponse:
     """Ask first, on a page of its own, then remove, and go on to the tickets that the person leaves."""
@@ -98,6 +117,16 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
 
 @in_person
 @member(Role.VIEWER)
+@costs(on="GET", query="member", trips=1, reads=8)
+@costs(
+    on="POST",
+    get="audit chain, member",
+    query="member",
+    write="agent, audit chain, audit row, inbox, member, membership, saved views",
+    trips=5,
+    reads=10,
+    writes=25,
+)
 @get_or_post
 def leave(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page of its own, then leave. The only owner is told what to do before."""
@@ -116,6 +145,8 @@ def leave(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.VIEWER)
+@costs(on="GET", get="member", trips=1, reads=2)
+@costs(on="POST", write="member", trips=3, writes=2)
 @get_or_post
 def mail_choices_page(request: TenantRequest) -> HttpResponse:
     """Show of what the person is told by this desk, and save what they choose. The profile loads the same
@@ -155,6 +186,7 @@ _NOBODY: Final = "none"  # in a form: seen as no member
 
 
 @member(Role.ADMIN)
+@costs(query="audit row, member", trips=2, reads=20)
 @require_safe
 def past_members(request: TenantRequest) -> HttpResponse:
     """Show who was a member at a moment beside who is one today."""
@@ -172,6 +204,14 @@ def past_members(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, member",
+    query="audit row, member",
+    write="audit chain, audit row, member, membership, tenant",
+    trips=9,
+    reads=25,
+    writes=40,
+)
 @require_POST
 def restore(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page that says who will get which role, then restore the chosen members."""

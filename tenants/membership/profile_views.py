@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, in_person, member, signed_in
+from portal.web.costs import costs
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
 from tenants.sign_in.profiles import Profile
@@ -20,6 +21,16 @@ from tenants.tenancy.roles import Role
 
 
 @signed_in
+@costs(on="GET", get="member", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, member",
+    query="membership",
+    write="account, audit chain, audit row, member",
+    trips=10,
+    reads=8,
+    writes=25,
+)
 @get_or_post
 def profile(request: SignedInRequest) -> HttpResponse:
     """Show the profile and store it: the account comes with the request, and the signature costs one read."""
@@ -40,6 +51,14 @@ def profile(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
+@costs(
+    get="audit chain, member",
+    query="membership",
+    write="account, audit chain, audit row, member",
+    trips=8,
+    reads=6,
+    writes=15,
+)
 @require_POST
 def found_zone(request: SignedInRequest) -> HttpResponse:
     """Store the time zone that the browser says, where the person has none: static/js/zone.js sends it once."""
@@ -49,6 +68,7 @@ def found_zone(request: SignedInRequest) -> HttpResponse:
 
 @in_person
 @member(Role.AGENT)
+@costs(get="audit chain", write="audit chain, audit row, member", trips=4, reads=2, writes=12)
 @require_POST
 def signature(request: TenantRequest) -> HttpResponse:
     """Store the signature at this desk."""

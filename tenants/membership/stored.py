@@ -11,6 +11,7 @@ from portal.dynamo.client import Item
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS, SessionByUser, SessionItem
 from portal.schema import holdings, keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import Check, RowForm
@@ -248,3 +249,10 @@ declare_holding(
 holdings.declare_people("members", "tenants.membership.members")
 holdings.declare_people("auditors", "tenants.membership.auditors")
 holdings.declare_people("invitations", "tenants.membership.invitations")
+
+
+declare_keys(INVITES, {"invitation": ""})
+declare_keys(UNREACHED, {"unreached invitation": ""})
+declare_keys(MEMBERS, {"member": ""})
+declare_keys(AUDITORS, {"auditor": ""})
+declare_keys(USERS, {"invitation link": "INVITE#<token>"})

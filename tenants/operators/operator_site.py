@@ -15,6 +15,7 @@ from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.nosql.admin import AuditedChange, DynamoAdminSite
 from portal.version_number import VERSION
+from portal.web import costs
 from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -51,7 +52,34 @@ class OperatorSite(DynamoAdminSite):
         content_access.hide(request, objects)
 
     def declare(self, view: Any) -> Any:
+        # The pages of a model have one declaration.
+        model = getattr(view, "model_admin", None)
+        for method in ("GET", "POST"):
+            what = getattr(model, f"{method.lower()}_costs", None)
+            if what is not None:
+                costs.declare(what, on=method)(view)
         return operator(view)
+
+    @costs.costs(
+        get="audit chain, placed stream, queue depths, watermark",
+        query="arriving tenant, closing tenant, dead deliveries by time, dead letter, due rows by time, excess cost, "
+        "hold of deliveries, move, placed tenant, purge, resharding, suspended tenant",
+        write="audit chain, audit row",
+        trips=4,
+        reads=30,
+        writes=12,
+    )
+    def index(self, request: Any, extra_context: Any = None) -> Any:
+        """Show the front page: what its watchers report, all of them at once."""
+        return super().index(request, extra_context)
+
+    @costs.costs()
+    def app_index(self, request: Any, app_label: str, extra_context: Any = None) -> Any:
+        return super().app_index(request, app_label, extra_context)
+
+    @costs.costs()
+    def i18n_javascript(self, request: Any, extra_context: Any = None) -> Any:
+        return super().i18n_javascript(request, extra_context)
 
     def has_permission(self, request: Any) -> bool:
         user = request.user

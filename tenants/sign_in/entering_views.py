@@ -30,6 +30,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Invalid
 from portal.web.access import get_or_post, public, unlimited
 from portal.web.client_address import client_address
+from portal.web.costs import costs
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
@@ -139,6 +140,16 @@ def ask(request: HttpRequest, user: User, *, stash: Stash | None, next_url: str)
 
 @unlimited
 @public
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="attempts, audit chain",
+    query="membership, second factor",
+    write="account, attempts, audit chain, audit row, second factor",
+    trips=12,
+    reads=20,
+    writes=30,
+)
 @get_or_post
 @never_cache
 def second_step(request: HttpRequest) -> HttpResponse:
@@ -170,6 +181,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
+@costs()
 @require_safe
 @never_cache
 def passkey_challenge(request: HttpRequest) -> HttpResponse:
@@ -179,6 +191,14 @@ def passkey_challenge(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
+@costs(
+    get="attempts, audit chain",
+    query="membership, second factor",
+    write="account, attempts, audit chain, audit row, second factor",
+    trips=11,
+    reads=10,
+    writes=20,
+)
 @require_POST
 def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in whoever signed the challenge: who that is, the passkey itself says."""

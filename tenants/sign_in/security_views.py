@@ -22,6 +22,7 @@ from markupsafe import Markup
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, signed_in, unlimited
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits, entering_views, factor_secrets, factors, passkey_ceremony, session_lifecycle
 from tenants.sign_in.entering_views import site_of
@@ -38,6 +39,7 @@ _HAS_APP = gettext_noop(
 
 @unlimited
 @signed_in
+@costs(query="second factor", trips=1, reads=2)
 @require_safe
 def security(request: SignedInRequest) -> HttpResponse:
     """Show what the person has: one Query."""
@@ -68,6 +70,7 @@ def _security(
 
 @unlimited
 @signed_in
+@costs(get="attempts", query="second factor", write="attempts, second factor", trips=5, reads=3, writes=4)
 @require_POST
 @heavy
 def confirm(request: SignedInRequest) -> HttpResponse:
@@ -99,6 +102,16 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    query="second factor, sessions by person",
+    write="account, audit chain, audit row, second factor",
+    trips=9,
+    reads=6,
+    writes=30,
+)
 @get_or_post
 def authenticator_add(request: SignedInRequest) -> HttpResponse:
     """Show a fresh secret, which is stored once a code of it was entered: until then the page carries it, encrypted."""
@@ -153,6 +166,16 @@ def _qr_code(address: str) -> Markup:
 
 @unlimited
 @signed_in
+@costs(on="GET", query="second factor", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="second factor, sessions by person",
+    write="account, audit chain, audit row, second factor",
+    trips=9,
+    reads=6,
+    writes=30,
+)
 @get_or_post
 def authenticator_remove(request: SignedInRequest) -> HttpResponse:
     """Ask first, and remove the app once that is answered."""
@@ -167,6 +190,7 @@ def authenticator_remove(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(query="second factor", trips=1, reads=2)
 @require_safe
 def passkey_options(request: SignedInRequest) -> HttpResponse:
     """Give a browser what it makes a passkey of: one Query, for the passkeys that the person has."""
@@ -178,6 +202,14 @@ def passkey_options(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(
+    get="audit chain",
+    query="second factor, sessions by person",
+    write="account, audit chain, audit row, second factor",
+    trips=9,
+    reads=6,
+    writes=25,
+)
 @require_POST
 def passkey_add(request: SignedInRequest) -> HttpResponse:
     if not is_confirmed(request):
@@ -195,6 +227,16 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(on="GET", query="second factor", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="second factor, sessions by person",
+    write="account, audit chain, audit row, second factor",
+    trips=9,
+    reads=6,
+    writes=25,
+)
 @get_or_post
 def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
     """Ask first, and remove one of the caller's own passkeys; the rule checks the owner."""
@@ -209,6 +251,16 @@ def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(on="GET", query="second factor", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="second factor, sessions by person",
+    write="account, audit chain, audit row, second factor",
+    trips=9,
+    reads=6,
+    writes=25,
+)
 @get_or_post
 def codes_renew(request: SignedInRequest) -> HttpResponse:
     """Ask first, and replace the recovery codes once that is answered."""

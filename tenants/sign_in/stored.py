@@ -12,6 +12,7 @@ from portal import clock
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel, Kinds
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import declare_nothing
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -270,3 +271,12 @@ class RecoveryItem(Item):
 FACTOR_ITEMS: Final = Kinds[AuthenticatorItem | PasskeyItem | RecoveryItem](
     {AUTHENTICATOR_KEY: AuthenticatorItem, PASSKEY_KEYS: PasskeyItem, RECOVERY_KEY: RecoveryItem}
 )
+
+
+declare_keys(
+    USERS,
+    {"account": "USER#<person>", "address": "EMAIL#<address>", "suppressed address": "SUPPRESSED#<digest>"},
+    indexes={"disabled accounts": "gsi-disabled"},
+)
+declare_keys(THROTTLES, {"attempts": ""})
+declare_keys(FACTORS, {"second factor": ""})

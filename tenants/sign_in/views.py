@@ -25,6 +25,7 @@ from portal.nosql import session_store, stored
 from portal.web import locales
 from portal.web.access import get_or_post, leads_out, public, signed_in, unlimited
 from portal.web.client_address import client_address
+from portal.web.costs import costs
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
 from tenants.audit_trail.recording import Actor
@@ -40,6 +41,16 @@ from tenants.tenancy.roles import Role
 
 @unlimited
 @public
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="address, attempts, audit chain",
+    query="membership",
+    write="account, attempts, audit chain, audit row",
+    trips=12,
+    reads=20,
+    writes=25,
+)
 @get_or_post
 def login(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated and request.method != "POST":
@@ -70,6 +81,7 @@ def login(request: HttpRequest) -> HttpResponse:
 @leads_out
 @unlimited
 @public
+@costs(write="session", trips=5, writes=20)
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
     end_session(request)
@@ -79,6 +91,14 @@ def logout(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(
+    get="audit chain",
+    query="sessions by person",
+    write="account, audit chain, audit row, session",
+    trips=10,
+    reads=6,
+    writes=20,
+)
 @require_POST
 def logout_everywhere(request: SignedInRequest) -> HttpResponse:
     accounts.sign_out_everywhere(request.user.id, by=actor_of(request))
@@ -88,6 +108,7 @@ def logout_everywhere(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
+@costs(query="member", trips=1, reads=8)
 @require_safe
 def account(request: SignedInRequest) -> HttpResponse:
     tenant = request.tenant
@@ -100,6 +121,16 @@ def account(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="attempts, audit chain",
+    query="sessions by person",
+    write="account, attempts, audit chain, audit row",
+    trips=12,
+    reads=6,
+    writes=25,
+)
 @get_or_post
 @heavy
 def password_change(request: SignedInRequest) -> HttpResponse:
@@ -130,6 +161,8 @@ def password_change(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @public
+@costs(on="GET")
+@costs(on="POST", get="address, attempts", write="attempts, outbox row", trips=5, reads=2, writes=12)
 @get_or_post
 def password_reset(request: HttpRequest) -> HttpResponse:
     form = PasswordResetForm(request.POST or None)
@@ -145,6 +178,7 @@ def password_reset(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
+@costs()
 @require_safe
 def password_reset_sent(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/password_reset_sent.html")
@@ -152,6 +186,16 @@ def password_reset_sent(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    query="sessions by person",
+    write="account, audit chain, audit row, session",
+    trips=9,
+    reads=3,
+    writes=12,
+)
 @get_or_post
 @never_cache  # the address of this page is the secret
 def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpResponse:
@@ -177,6 +221,7 @@ def _reset_link_is_void(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(query="invited, membership", trips=1, reads=4)
 @require_safe
 def pick(request: SignedInRequest) -> HttpResponse:
     """Show the caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
@@ -223,6 +268,7 @@ def pick(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
+@costs(get="audit chain", write="audit chain, audit row", trips=5, reads=15, writes=10)
 @require_POST
 def switch(request: SignedInRequest) -> HttpResponse:
     """Pin the session to one of the caller's tenants; the membership is looked up, whatever the form says."""
@@ -251,6 +297,7 @@ def _user_of_link(uid: str) -> User | None:
 
 
 @signed_in
+@costs(query="membership, sessions by person", trips=1, reads=4)
 @require_safe
 def sessions_page(request: SignedInRequest) -> HttpResponse:
     """Show the caller's sessions and the names of their desks: two Queries at the same time."""
@@ -277,6 +324,7 @@ def sessions_page(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
+@costs(get="audit chain", write="audit chain, audit row, session", trips=9, reads=5, writes=20)
 @require_POST
 def session_end(request: SignedInRequest, session: str) -> HttpResponse:
     """End one of the caller's own sessions; whose it is, the rule looks at."""

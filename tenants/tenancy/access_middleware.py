@@ -33,7 +33,7 @@ from django.utils.translation import gettext as _
 
 from portal.errors import PortalError
 from portal.load import guest_limits
-from portal.web import locales, middleware
+from portal.web import costs, locales, middleware
 from portal.web.access import SAFE, Access, FindDesk, for_auditors, in_person, leads_out, open_while_closing
 from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
@@ -48,7 +48,7 @@ from tenants.sign_in.impersonation_session import Impersonation
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy import admission, context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
+from tenants.tenancy.request import ENTERING, WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
 from tenants.tenancy.roles import Role
 
 AUDITORS_PAGE: Final = "tenants:evidence"  # the first one
@@ -153,6 +153,7 @@ def _note_look(request: IdentifiedRequest, tenant: TenantContext) -> None:
     now, page = int(time.time()), request.path
     if looked.get(page, 0) > now - LOOK_SECONDS:
         return
+    costs.beside(request, ENTERING)
     recording.record(
         AuditEntry(tenant.tenant_id, AuditAction.AUDITOR_LOOKED, actor_of(request), "page", page.strip("/"), page)
     )
@@ -264,6 +265,7 @@ def note_run_out(request: IdentifiedRequest) -> None:
     kept: dict[str, Any] | None = request.session.get(impersonation_session.VISIT)
     if kept is not None and kept["until"] <= time.time():
         del request.session[impersonation_session.VISIT]
+        costs.beside(request, ENTERING)
         ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
         why, origin = "its time was over", client_address(request)
         if ids is None or impersonating.end(ids, origin=origin, why=why) is None:
@@ -274,6 +276,7 @@ def end_acting(request: IdentifiedRequest, *, why: str) -> None:
     """End what the cookie of an operator who acts as a member names, where it still exists."""
     ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
     if ids is not None:
+        costs.beside(request, ENTERING)
         if impersonating.end(ids, origin=client_address(request), why=why):
             request.session.pop(impersonation_session.VISIT, None)
         request.acting_cookie = ""
@@ -292,6 +295,7 @@ def wrong_tenant(request: IdentifiedRequest, stash: Stash | None) -> HttpRespons
     """
     page_tenant = None
     if stash is not None and stash.page_mark:
+        costs.beside(request, ENTERING)
         for membership in members.memberships_of(str(request.user.pk)):
             if context.is_page_mark(stash.page_mark, str(request.user.pk), membership.tenant_id):
                 page_tenant = {"id": membership.tenant_id, "name": membership.name}

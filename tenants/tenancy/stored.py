@@ -10,6 +10,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 from portal.dynamo.client import Item
 from portal.dynamo.placement import Placement
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -238,3 +239,17 @@ declare_holding(
     Holding("names", (USERS,), _names, Stage.OWN, left_out=_NAMED_AGAIN),
     Holding("directory", (DIRECTORY,), _entries, Stage.OWN, left_out=_NAMED_AGAIN),
 )
+
+
+declare_keys(MEMBERSHIPS, {"invited": "INVITED#<address>, <tenant>", "membership": ""})
+declare_keys(
+    DIRECTORY,
+    {
+        "tenant by name": "TENANT, <slug>",
+        "placed tenant": "PLACED, <tenant>",
+        "suspended tenant": "SUSPENDED, <slug>",
+        "closing tenant": "CLOSING, <slug>",
+    },
+)
+declare_keys(TENANTS, {"tenant": ""})
+declare_keys(USERS, {"slug": "SLUG#<slug>"})

@@ -32,9 +32,10 @@ HOPS: Final = 10
 # columns, saved views and groups, and two of each for the desk's setup and what it defines. One of a comment's says how
 # long it is held, another one what a summary remembers, a third one follows clocks, and one of the queue's asks whether
 # there are some. Two of each write times as their reader has chosen.
-COMMENT: Final = 54
-QUEUE: Final = 58
-TICKET: Final = 51
+# Two of each hold what it cost against what its route declares.
+COMMENT: Final = 56
+QUEUE: Final = 61
+TICKET: Final = 54
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
 

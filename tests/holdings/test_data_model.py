@@ -32,10 +32,9 @@ MODEL = PAGE.with_suffix(".json")
 # Entities of which a used desk has no item, bases of others, and those with an attribute for each count.
 WITHOUT_EXAMPLE = {
     "AggregateItem", "ArticleItem", "AuthenticatorItem", "CertificateItem", "CountsItem", "DamageItem", "DepthsItem",
-    "FaultItem", "FenceItem", "FinishedShardItem", "FrozenItem", "JobItem", "PartItem", "PasskeyItem",
-    "PlatformProofItem", "PurgeItem",
-    "Recent", "RecoveryItem", "ReplayedItem", "RoundItem", "SearchItem", "SuppressedItem", "VerifiedItem",
-    "WatermarkItem",
+    "ExcessItem", "FaultItem", "FenceItem", "FinishedShardItem", "FrozenItem", "JobItem", "PartItem", "PasskeyItem",
+    "PlatformProofItem", "PurgeItem", "Recent", "RecoveryItem", "ReplayedItem", "RoundItem", "SearchItem",
+    "SuppressedItem", "VerifiedItem", "WatermarkItem",
 }  # fmt: skip
 
 

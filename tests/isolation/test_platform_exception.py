@@ -60,6 +60,7 @@ PLATFORM = {
     "portal.streams.watermark",
     # What processes are asked for, which tells of tenants how busy they are and nothing else.
     "portal.faults.fault_board",
+    "portal.load.excess_costs",
     "portal.load.rate_sharing",
     "portal.load.incidents",
     "portal.load.noise_report",
@@ -87,6 +88,7 @@ PLATFORM = {
 CONNECTION = {
     "examples.todo.counting",  # as the worker, for the tenant whose changes it counts
     "portal.faults.fault_board",
+    "portal.load.excess_costs",
     "portal.load.reporting",
     "portal.load.spending",  # the platform's own costs, as the role of the process
     "portal.dynamo.platform",
@@ -117,6 +119,7 @@ ELSEWHERE: dict[str, set[str]] = {
     "ChainItem": {"tenants.lifecycle.arriving_rows"},
     "DirectoryItem": {"delivery.queues.allocation", "tenants.lifecycle.desk_settings", "tenants.operators.facades"},
     "DisabledAccount": {"tenants.operators.facades"},
+    "ExcessItem": {"portal.load.excess_costs"},
     "FaultItem": {"tenants.admin.fault_pages"},
     "HoldItem": {"delivery.admin.held_tenant_admin", "tickets.admin.noise_pages"},
     "JobItem": {

@@ -16,6 +16,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin.options import ReasonForm
+from portal.web.costs import costs
 from tenants.lifecycle import closing_mails, import_notes
 from tenants.lifecycle.certificates import last_issued, numbered_certificate
 from tenants.membership import members
@@ -45,6 +46,22 @@ class PurgeForm(ReasonForm):
 
 
 @OperatorSite.page("deletions/", name="deletions", title="Deletions")
+@costs(
+    on="GET",
+    get="certificate, counter, purge, slug",
+    query="arriving tenant, certificate, closing tenant, member, purge",
+    trips=4,
+    reads=20,
+)
+@costs(
+    on="POST",
+    get="audit chain, counter, purge, slug",
+    query="arriving tenant, certificate, closing tenant, member, purge",
+    write="audit chain, audit row, purge, tenant",
+    trips=8,
+    reads=8,
+    writes=15,
+)
 def deletions(request: HttpRequest) -> HttpResponse:
     """Show closed tenants, purges, the last certificates and imports under way: four Queries at the same time.
 

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
+from portal.web.costs import costs
 from tenants.lifecycle import import_notes
 from tenants.operators.operator_site import OperatorSite
 from tickets.admin.tenant_page import cells
@@ -52,6 +53,8 @@ _SHOWN: Final = (
 
 
 @OperatorSite.page("jobs/", name="jobs", title="Jobs")
+@costs(on="GET", query="arriving tenant, bulk job, export, move, purge, rehearsal, resharding", trips=1, reads=15)
+@costs(on="POST", query="arriving tenant, bulk job, export, move, purge, rehearsal, resharding", trips=1, reads=15)
 def jobs(request: HttpRequest) -> HttpResponse:
     """Show the last job of each kind and tenant, and the imports that have not ended: one Query for each kind."""
     lasts, arriving = _read(_SHOWN)

@@ -13,6 +13,7 @@ from portal.dynamo import fencing, placement, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Invalid, Unavailable
 from portal.nosql.admin.options import ReasonField
+from portal.web.costs import costs
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem
@@ -46,6 +47,16 @@ class PlaceForm(forms.Form):
 
 
 @OperatorSite.page("places/", name="places", title="Places")
+@costs(on="GET", get="move, slug", query="move, past move", trips=7, reads=6)
+@costs(
+    on="POST",
+    get="audit chain, move, slug",
+    query="move, past move",
+    write="audit chain, audit row, move, past move, resharding, tenant",
+    trips=16,
+    reads=8,
+    writes=25,
+)
 def places(request: HttpRequest) -> HttpResponse:
     """Show which desks were moved, and the tables and key of each account; or the desk of `?tenant=<slug>`."""
     return _PAGE.answer(request)

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
+from portal.web.costs import costs
 from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
@@ -26,6 +27,14 @@ from tickets.ticket.fields import Status
 
 
 @OperatorSite.page("search/", name="search", title="Search")
+@costs(
+    on="GET",
+    get="counter, search segment, slug, ticket, watermark",
+    query="search directory, ticket",
+    trips=4,
+    reads=30,
+)
+@costs(on="POST")
 def search(request: HttpRequest) -> HttpResponse:
     """Show, with `?tenant=<slug>`, the state of its index, and with `q` what this finds in its tickets."""
     slug, text = (request.GET.get(name, "").strip() for name in ("tenant", "q"))

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.nosql.admin.options import ReasonField
+from portal.web.costs import costs
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy.placements import ShardLayout
 from tenants.tenancy.stored import MOST_SHARDS, TenantItem
@@ -36,6 +37,16 @@ class ReshardForm(forms.Form):
 
 
 @OperatorSite.page("shards/", name="shards", title="Shards")
+@costs(on="GET", get="resharding, slug", query="past resharding, resharding", trips=3, reads=6)
+@costs(
+    on="POST",
+    get="audit chain, resharding, slug",
+    query="past resharding, resharding",
+    write="audit chain, audit row, resharding, tenant",
+    trips=7,
+    reads=2,
+    writes=15,
+)
 def shards(request: HttpRequest) -> HttpResponse:
     """Show who was resharded lately: one Query. With `?tenant=<slug>` that tenant, and what can be done."""
     return _PAGE.answer(request)

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
+from portal.schema.access_patterns import cost
 from tenants.admin import admin_lists
 from tenants.admin.admin_lists import DeadItemAdmin, NamedColumns, TenantInput
 from tenants.operators.operator_site import OperatorSite
@@ -26,6 +27,10 @@ NUMBER_DIGITS = 15  # a number with more digits is no ticket's
 
 @admin.register(Ticket)
 class TicketAdmin(NamedColumns, DynamoAdmin):
+    get_costs = cost(
+        get="slug, ticket", query="audit rows by object, tenant by name, tickets by status", trips=3, reads=10
+    )
+    post_costs = cost(get="ticket", trips=2, reads=10)
     list_display = tuple(
         name for name in _LISTED if name not in (CHANNEL.name, RATING.name, *(field.name for field in DEFINED))
     )  # a laptop has no width
@@ -51,6 +56,17 @@ class TicketAdmin(NamedColumns, DynamoAdmin):
 
 @admin.register(DeadLetter)
 class DeadLetterAdmin(DeadItemAdmin):
+    get_costs = cost(
+        get="dead letter, slug", query="audit rows by object, dead letter, tenant by name", trips=4, reads=10
+    )
+    post_costs = cost(
+        get="audit chain, counter, dead letter",
+        query="dead letter",
+        write="aggregate, audit chain, audit row, dead letter",
+        trips=9,
+        reads=10,
+        writes=40,
+    )
     list_display = ("__str__", "at", "tenant", "reason")
     fields = readonly_fields = ("sequence", "at", "tenant", "reason", "record")
     object_actions = (

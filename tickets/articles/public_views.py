@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Invalid, NotFound
+from portal.web.costs import costs
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, absolute_url
 from tickets.articles import articles, catalogue, presenters
@@ -26,6 +27,7 @@ _TYPED: Final = 400  # characters of a query
 
 
 @by_name
+@costs(get="article, help centre, looks, public form, slug", query="help centre", trips=3, reads=12)
 @require_safe
 def help_home(request: GuestRequest, slug: str) -> HttpResponse:
     """List the public articles by section, or those that `?q=` finds."""
@@ -62,6 +64,7 @@ def _found(known: Catalogue, desk: TenantContext, typed: str) -> list[ArticleHit
 
 
 @by_name
+@costs(get="article, help centre, looks, public form, slug", trips=3, reads=10)
 @require_safe
 def help_article(request: GuestRequest, slug: str, number: int, words: str = "") -> HttpResponse:
     """Show a public article. Its number alone says which: the words in its address may be those of a former title.
@@ -82,6 +85,7 @@ def help_article(request: GuestRequest, slug: str, number: int, words: str = "")
 
 
 @by_name
+@costs(get="help centre, looks, slug", query="help centre", trips=2, reads=10)
 @require_safe
 def help_suggest(request: GuestRequest, slug: str) -> HttpResponse:
     """Offer articles for what somebody writes in the form: a piece of a page, empty where none fits."""

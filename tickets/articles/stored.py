@@ -20,6 +20,7 @@ from pynamodb.attributes import BinaryAttribute, BooleanAttribute, NumberAttribu
 
 from portal.dynamo.models import Item, Kinds
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -264,3 +265,8 @@ declare_holding(
     Holding("help centre", (ARTICLES,), _centre, Stage.OWN, forms=_centre_forms),
 )
 declare_people("articles", "tickets.articles.people")
+
+
+declare_keys(
+    ARTICLES, {"article": "TENANT#<tenant>|ARTICLE#<number>, <part>", "help centre": "TENANT#<tenant>|HELP, <part>"}
+)

@@ -15,6 +15,7 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
@@ -30,6 +31,7 @@ _TYPED: Final = 400  # characters of a query
 
 
 @member(Role.VIEWER)
+@costs(get="article, help centre", query="help centre", trips=2, reads=8)
 @require_safe
 def list_articles(request: TenantRequest) -> HttpResponse:
     """List articles by section, or those that `?q=` finds. Agents see drafts, too."""
@@ -51,6 +53,7 @@ def list_articles(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="article, help centre", trips=1, reads=5)
 @require_safe
 def article(request: TenantRequest, number: int) -> HttpResponse:
     """Show what readers see of an article; to those who write, the draft of one that is not published."""
@@ -82,6 +85,7 @@ def _published(tenant: Any, number: int) -> PublishedItem | None:
 
 
 @member(Role.AGENT)
+@costs(get="help centre", query="help centre", trips=1, reads=8)
 @require_safe
 def article_options(request: TenantRequest) -> HttpResponse:
     """Offer articles for an answer: for the title of the ticket, and what is written so far. One request."""
@@ -96,6 +100,15 @@ def article_options(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="help centre", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="article, audit chain, help centre",
+    write="article, audit chain, audit row, help centre, membership",
+    trips=7,
+    reads=10,
+    writes=60,
+)
 @get_or_post
 def new_article(request: TenantRequest) -> HttpResponse:
     known = sections.listed(request.tenant)
@@ -112,6 +125,15 @@ def new_article(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="article, help centre", trips=1, reads=3)
+@costs(
+    on="POST",
+    get="article, audit chain, help centre",
+    write="article, audit chain, audit row, help centre, membership",
+    trips=6,
+    reads=10,
+    writes=50,
+)
 @get_or_post
 def edit_article(request: TenantRequest, number: int) -> HttpResponse:
     """Edit the draft. Each button but the preview saves it."""
@@ -188,6 +210,13 @@ def _overtaken_page(request: TenantRequest, form: ArticleForm, draft: DraftItem)
 
 
 @member(Role.AGENT)
+@costs(
+    get="article, audit chain, help centre",
+    write="article, audit chain, audit row, help centre, membership",
+    trips=5,
+    reads=6,
+    writes=50,
+)
 @require_POST
 def publish_article(request: TenantRequest, number: int) -> HttpResponse:
     """Publish the draft as it is stored."""
@@ -201,6 +230,13 @@ def publish_article(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="article, audit chain",
+    write="article, audit chain, audit row, help centre, membership",
+    trips=4,
+    reads=3,
+    writes=50,
+)
 @require_POST
 def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
     """Show an article to readers no more."""
@@ -213,6 +249,15 @@ def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="article", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="article, audit chain",
+    write="article, audit chain, audit row, help centre, membership",
+    trips=8,
+    reads=5,
+    writes=100,
+)
 @get_or_post
 def delete_article(request: TenantRequest, number: int) -> HttpResponse:
     """Ask, then delete an article with all versions."""
@@ -233,6 +278,7 @@ def delete_article(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="article", query="article", trips=1, reads=10)
 @require_safe
 def list_versions(request: TenantRequest, number: int) -> HttpResponse:
     """List the versions that were published, newest first. Two requests at the same time."""
@@ -252,6 +298,7 @@ def list_versions(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="article", trips=1, reads=3)
 @require_safe
 def show_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
     """Show a version, and how the draft differs from it. Two requests at the same time."""
@@ -270,6 +317,13 @@ def show_version(request: TenantRequest, number: int, version: int) -> HttpRespo
 
 
 @member(Role.AGENT)
+@costs(
+    get="article, audit chain, help centre",
+    write="article, audit chain, audit row, help centre, membership",
+    trips=6,
+    reads=8,
+    writes=50,
+)
 @require_POST
 def restore_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
     """Make an older text the draft."""
@@ -296,6 +350,15 @@ def restore_version(request: TenantRequest, number: int, version: int) -> HttpRe
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="help centre", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, help centre",
+    write="audit chain, audit row, help centre, membership",
+    trips=4,
+    reads=5,
+    writes=15,
+)
 @get_or_post
 def edit_sections(request: TenantRequest) -> HttpResponse:
     """List the sections, and add one."""
@@ -313,6 +376,15 @@ def edit_sections(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="help centre", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, help centre",
+    write="audit chain, audit row, help centre, membership",
+    trips=5,
+    reads=5,
+    writes=15,
+)
 @get_or_post
 def edit_section(request: TenantRequest, section: str) -> HttpResponse:
     """Rename a section."""
@@ -333,6 +405,9 @@ def edit_section(request: TenantRequest, section: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, help centre", write="audit chain, audit row, help centre, membership", trips=4, reads=3, writes=15
+)
 @require_POST
 def move_section(request: TenantRequest, section: str) -> HttpResponse:
     """Move a section up or down by one, or remove it."""

@@ -18,6 +18,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.models import Item
 from portal.objects import object_store
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, no_items
 from portal.schema.registry import TENANT_OBJECTS, ObjectGrant, declare
 from portal.schema.row_forms import RowForm
@@ -231,3 +232,6 @@ declare_holding(
     Holding("previews", (), no_items, Stage.NAMED, left_out="they are made of files", objects=_prefix(PREVIEWS)),
     Holding("files", (TICKETS,), _stored, Stage.BESIDE, export=_of_tickets, forms=_forms),
 )
+
+
+declare_keys(TICKETS, {"file": "TENANT#<tenant>|FILES#<bucket>, <part>"})

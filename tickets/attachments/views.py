@@ -16,6 +16,7 @@ from portal.errors import Invalid, NotFound
 from portal.plain_text import file_size
 from portal.web.access import get_or_post, member
 from portal.web.client_address import client_address
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits
 from tenants.sign_in.attempt_limits import AttemptLimit
@@ -34,6 +35,7 @@ _POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
 @member(Role.AGENT)
+@costs(get="file", write="file", trips=4, reads=12, writes=2)
 @require_POST
 def upload(request: TenantRequest) -> HttpResponse:
     """Answer with a signed form for one file of the name and size that are given."""
@@ -77,6 +79,7 @@ def answer_guest_upload(request: HttpRequest, desk: TenantContext, form_id: str)
 
 
 @member(Role.VIEWER)
+@costs(get="file, ticket", trips=2, reads=2)
 @require_safe
 def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     """Lead to a file of a ticket."""
@@ -86,6 +89,7 @@ def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="file, ticket", trips=2, reads=2)
 @require_safe
 def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     """Lead to the preview of a file of a ticket."""
@@ -95,6 +99,7 @@ def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(query="ticket", trips=1, reads=8)
 @require_POST
 @heavy
 def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
@@ -108,6 +113,8 @@ def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="file", trips=1, reads=1)
+@costs(on="POST", get="file, ticket", write="file, ticket", trips=6, reads=3, writes=15)
 @get_or_post
 def remove(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     """Ask whether a file is to be removed from a ticket, and remove it."""
@@ -127,6 +134,7 @@ def _guarded(response: _Response) -> _Response:
 
 
 @member(Role.ADMIN)
+@costs(get="file", trips=1, reads=12)
 @require_safe
 def usage(request: TenantRequest) -> HttpResponse:
     """Show what the files of the desk need: a part of the page Usage, and a page without JavaScript."""

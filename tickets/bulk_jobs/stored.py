@@ -8,6 +8,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item, KeepsUnknown
 from portal.schema import keys as all_keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, declare_holding
 from portal.schema.registry import Grant, declare
 from tenants.tenancy.stored import DIRECTORY
@@ -115,3 +116,7 @@ declare_holding(
     jobs("bulk jobs", BULK_JOBS, Stage.CONTENT, left_out=_FORGOTTEN),
     Holding("parts of bulk jobs", (TICKETS,), _kept, Stage.CONTENT, left_out=_FORGOTTEN),  # type: ignore[arg-type]
 )
+
+
+declare_keys(TICKETS, {"bulk part": "TENANT#<tenant>|BULK, <part>"})
+declare_keys(DIRECTORY, {"bulk job": "BULK, <tenant>"})

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -30,6 +31,16 @@ from tickets.desk.views import back_address, people_choices
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="bulk job", query="member, noted tickets, tickets by status", trips=4, reads=40)
+@costs(
+    on="POST",
+    get="audit chain, bulk job, ticket",
+    query="member, noted tickets, ticket, tickets by status",
+    write="audit chain, audit row, bulk job, membership, ticket",
+    trips=8,
+    reads=50,
+    writes=30,
+)
 @get_or_post
 @heavy
 def edit(request: TenantRequest) -> HttpResponse:
@@ -109,6 +120,7 @@ def _ask(request: TenantRequest, listed: ListedTickets, form: BulkEditForm) -> H
 
 
 @member(Role.AGENT)
+@costs(get="bulk job", query="bulk part, member", trips=3, reads=12)
 @require_safe
 def jobs(request: TenantRequest) -> HttpResponse:
     """List the desk's bulk jobs of the last week: one read, two Queries."""
@@ -119,6 +131,7 @@ def jobs(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="bulk job, bulk part", query="member", trips=3, reads=10)
 @require_safe
 def job(request: TenantRequest, job: str) -> HttpResponse:
     """Show how far a job is, and what became of each ticket: two or three reads and a Query."""
@@ -133,6 +146,13 @@ def _people(request: TenantRequest) -> dict[str, str]:
 
 
 @member(Role.AGENT)
+@costs(
+    get="audit chain, bulk job, bulk part",
+    write="audit chain, audit row, bulk job, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @require_POST
 def cancel(request: TenantRequest, job: str) -> HttpResponse:
     """End a job with what it has changed until then."""
@@ -140,6 +160,13 @@ def cancel(request: TenantRequest, job: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="audit chain, bulk job, bulk part",
+    write="audit chain, audit row, bulk job, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @require_POST
 @heavy
 def undo(request: TenantRequest, job: str) -> HttpResponse:

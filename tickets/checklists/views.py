@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.checklists import ticking
@@ -17,6 +18,7 @@ from tickets.ticket.checklists import Tick
 
 
 @member(Role.AGENT)
+@costs(get="ticket", query="ticket", write="ticket", trips=14, reads=20, writes=30)
 @require_POST
 def tick(request: TenantRequest, number: int) -> HttpResponse:
     """Tick an item of a checklist in a ticket, or take its tick away."""

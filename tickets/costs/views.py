@@ -11,12 +11,14 @@ from portal import spreadsheet
 from portal.errors import Invalid
 from portal.load import spending
 from portal.web.access import member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.costs import presenters, statement
 
 
 @member(Role.OWNER)
+@costs(get="counter, file", query="costs of a day, ticket", trips=5, reads=80)
 @require_safe
 def costs_page(request: TenantRequest) -> HttpResponse:
     """Show the statement of a month; what this process has not written down yet is in it, and written soon."""
@@ -32,6 +34,7 @@ def costs_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
+@costs(query="costs of a day", trips=2, reads=20)
 @require_safe
 def costs_file(request: TenantRequest) -> HttpResponse:
     """Send a month by day and feature as CSV. Raises Invalid."""

@@ -20,6 +20,7 @@ from pynamodb.expressions.operand import Path
 from portal.dynamo.meter import item_size
 from portal.dynamo.store import Action, Item, Kinds, Store
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -565,3 +566,10 @@ declare_holding(
         "dead letters", (DEAD_LETTERS,), _dead_letters, Stage.BESIDE, left_out="their tickets are exported and counted"
     ),
 )
+
+
+declare_keys(
+    TICKETS,
+    {"aggregate": "TENANT#<tenant>|AGGREGATE, <part>", "marker": "TENANT#<tenant>|MARKER#<barrier>#<number>, <part>"},
+)
+declare_keys(DEAD_LETTERS, {"dead letter": ""})

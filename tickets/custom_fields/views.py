@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import defining
@@ -24,6 +25,7 @@ _PAGE: Final = "tickets:custom_fields"
 
 
 @member(Role.ADMIN)
+@costs(trips=1, reads=2)
 @require_safe
 def definitions_page(request: TenantRequest) -> HttpResponse:
     """Show the fields and the kinds, by one GetItem."""
@@ -51,6 +53,8 @@ def _uses(defined: Definitions, one: CustomField) -> str:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", trips=1, reads=2)
+@costs(on="POST", get="audit chain", write="audit chain, audit row, membership, setup", trips=6, reads=5, writes=15)
 @get_or_post
 def new_field(request: TenantRequest) -> HttpResponse:
     """Define a field."""
@@ -64,6 +68,8 @@ def new_field(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", trips=1, reads=2)
+@costs(on="POST", trips=1, reads=2)
 @get_or_post
 def field(request: TenantRequest, field_id: str) -> HttpResponse:
     """Change a field."""
@@ -81,6 +87,8 @@ def field(request: TenantRequest, field_id: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", trips=1, reads=2)
+@costs(on="POST")
 @get_or_post
 def new_kind(request: TenantRequest) -> HttpResponse:
     """Define a kind of tickets."""
@@ -93,6 +101,8 @@ def new_kind(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", trips=1, reads=2)
+@costs(on="POST", trips=1, reads=2)
 @get_or_post
 def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
     """Change a kind of tickets."""
@@ -110,6 +120,7 @@ def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="audit chain", write="audit chain, audit row, membership, setup", trips=5, reads=3, writes=15)
 @require_POST
 def move(request: TenantRequest) -> HttpResponse:
     """Move a field or a kind up or down."""

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.web import locales
 from portal.web.access import member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.dashboards import dashboard, presenters, verify_runs
@@ -18,6 +19,7 @@ from tickets.verification import verify as verifying
 
 
 @member(Role.AGENT)
+@costs(get="placed stream, watermark", query="aggregate, member", trips=1, reads=20)
 @require_safe
 def dashboard_page(request: TenantRequest) -> HttpResponse:
     """Show the numbers of the desk to those who run it, and to agents their own."""
@@ -31,6 +33,7 @@ def dashboard_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
+@costs(get="aggregate, counter", write="aggregate", trips=6, reads=5, writes=2)
 @require_POST
 def verify(request: TenantRequest) -> HttpResponse:
     """Recount the tenant's tickets, beside the request."""
@@ -43,6 +46,7 @@ def verify(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
+@costs(write="aggregate", trips=3, writes=2)
 @require_POST
 def stop_verifying(request: TenantRequest) -> HttpResponse:
     """End the verification that runs."""
@@ -55,6 +59,7 @@ def stop_verifying(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="aggregate, counter", trips=2, reads=3)
 @require_safe
 def verified(request: TenantRequest) -> HttpResponse:
     """Answer with the part of the dashboard that asks again while a verification runs."""

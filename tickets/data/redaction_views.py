@@ -10,6 +10,7 @@ from django.utils.translation import ngettext
 
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.tenancy.redaction import MARK
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -20,6 +21,16 @@ from tickets.desk import changing
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="ticket", trips=1, reads=1)
+@costs(
+    on="POST",
+    get="API answer, audit chain, export, letter, outbox row, ticket",
+    query="API answers by time, delivery, export part, outbox rows by tenant, ticket, webhook",
+    write="API answer, audit chain, audit row, export, export part, file, letter, outbox row, ticket",
+    trips=20,
+    reads=30,
+    writes=200,
+)
 @get_or_post
 @heavy
 def redact(request: TenantRequest, number: int) -> HttpResponse:

@@ -10,6 +10,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import keys as all_keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.row_forms import RowForm
 from tickets.ticket.stored import TICKETS
@@ -122,4 +123,9 @@ declare_holding(
         _ROWS, (TICKETS,), _rows, Stage.NAMED, forms=lambda: (RowForm(ImportItem, _row_key),), together=ListedArchives
     ),
     Holding(_ARCHIVES, (TICKETS,), _sources, Stage.BESIDE, forms=lambda: (RowForm(ImportSourceItem, _source_key),)),
+)
+
+
+declare_keys(
+    TICKETS, {"import source": "TENANT#<tenant>|IMPORT#<source>, <part>", "import": "TENANT#<tenant>|IMPORTS, <part>"}
 )

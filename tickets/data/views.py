@@ -23,6 +23,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from portal import clock, spreadsheet
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member, open_while_closing
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -45,6 +46,16 @@ _PAGE: Final = "tickets/person.html"
 
 @open_while_closing
 @member(Role.OWNER)
+@costs(on="GET", query="audit rows by object", trips=1, reads=8)
+@costs(
+    on="POST",
+    get="address, address of a requester, aggregate, counter, mail settings, requester",
+    query="API key, article, audit row, audit rows by object, group turns, help centre, "
+    "invitation, letters by time, member, notice, ready answer, rule, saved views, ticket, "
+    "webhook",
+    trips=22,
+    reads=200,
+)
 @get_or_post
 @heavy
 def person_page(request: TenantRequest) -> HttpResponse:
@@ -67,6 +78,7 @@ def person_page(request: TenantRequest) -> HttpResponse:
 
 @open_while_closing
 @member(Role.OWNER)
+@costs(get="audit chain", write="audit chain, audit row", trips=4, reads=2, writes=10)
 @require_POST
 @heavy
 def export_person(request: TenantRequest) -> HttpResponseBase:
@@ -87,6 +99,15 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
 
 
 @member(Role.OWNER)
+@costs(
+    get="aggregate, audit chain, counter, file, mail settings, member, requester, ticket",
+    query="API key, group turns, help centre, invitation, letters by time, member, notice, "
+    "ready answer, rule, saved views, ticket, webhook",
+    write="address of a requester, audit chain, audit row, file, membership, requester, tenant, ticket",
+    trips=30,
+    reads=200,
+    writes=1500,
+)
 @require_POST
 @heavy
 def erase_person(request: TenantRequest) -> HttpResponse:
@@ -151,6 +172,7 @@ def _told(request: TenantRequest, kind: str, load: Callable[[dict[str, Any]], _S
 
 @open_while_closing
 @member(Role.VIEWER)
+@costs(get="audit chain", write="audit chain, audit row", trips=4, reads=2, writes=10)
 @require_POST
 @heavy
 def export(request: TenantRequest) -> HttpResponseBase:

@@ -1,8 +1,8 @@
-"""Let people edit and delete comments."""
+"""Let people edit and delete comments, and see how a text will look."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
@@ -10,9 +10,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
+from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import comment_changes
@@ -38,6 +40,8 @@ class CommentTextForm(forms.Form):
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=1, reads=3)
+@costs(on="POST", get="ticket", write="ticket", trips=5, reads=500, writes=20)
 @get_or_post
 def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     """Edit a comment or an internal note."""
@@ -69,6 +73,8 @@ def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=1, reads=3)
+@costs(on="POST", get="file, ticket", write="file, ticket", trips=9, reads=12, writes=20)
 @get_or_post
 def delete(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     """Ask whether a comment or an internal note is to be deleted, and delete it."""
@@ -129,3 +135,14 @@ def _letter_warning(item: ActivityItem) -> str:
     if item.delivery == HELD:
         return gettext("This reply has not left as a letter yet. What you do now may still reach it, but need not.")
     return gettext("This reply has left as a letter. A letter cannot be unsent: the requester keeps it as it was.")
+
+
+@member(Role.AGENT)
+@costs()
+@require_POST
+def preview(request: TenantRequest) -> HttpResponse:
+    """Show a text as it will look in a ticket."""
+    return render(request, "tickets/_preview.html", {"text": request.POST.get("body", "")[:_PREVIEWED]})
+
+
+_PREVIEWED: Final = 60_000  # characters, more than any text may have

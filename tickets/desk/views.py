@@ -21,6 +21,7 @@ from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member, open_while_closing
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
@@ -65,6 +66,7 @@ from tickets.ticket.stored import is_requester
 
 
 @member(Role.VIEWER)
+@costs(query="member", trips=1, reads=8)
 @require_safe
 def people(request: TenantRequest) -> HttpResponse:
     """Ask whose tickets to list: those who can have tickets, as links to the queue."""
@@ -111,6 +113,12 @@ HANDFUL = 5  # as many are closed together without a question
 
 
 @member(Role.VIEWER)
+@costs(
+    get="agent, saved views",
+    query="noted tickets, noted tickets by resolver, tickets by resolver, tickets by status",
+    trips=3,
+    reads=60,
+)
 @require_safe
 def queue(request: TenantRequest) -> HttpResponse:
     params = request.GET.dict()
@@ -135,6 +143,7 @@ def _display(request: TenantRequest) -> dict[str, Any]:
 
 @open_while_closing
 @member(Role.VIEWER)
+@costs()
 @require_POST
 def choose_display(request: TenantRequest) -> HttpResponse:
     """Keep in this browser how lists are shown."""
@@ -145,6 +154,7 @@ def choose_display(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(query="noted tickets, tickets by resolver, tickets by status", trips=1, reads=50)
 @require_safe
 def queue_updates(request: TenantRequest) -> HttpResponse:
     """Tell whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
@@ -177,6 +187,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="ticket", write="ticket", trips=4, reads=5, writes=600)
 @require_POST
 @heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
@@ -204,6 +215,14 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="audit chain, mail settings, requester, ticket",
+    query="ticket",
+    write="audit chain, audit row, counter, file, mail settings, membership, outbox row, request, ticket",
+    trips=11,
+    reads=40,
+    writes=100,
+)
 @require_POST
 @heavy
 def undo(request: TenantRequest) -> HttpResponse:
@@ -237,6 +256,17 @@ SWITCH: Final = "switch"
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="requester", query="member", trips=2, reads=40)
+@costs(
+    on="POST",
+    get="address of a requester, audit chain, file, member, requester",
+    query="member, requesters by last word, requesters by name",
+    write="address of a requester, audit chain, audit row, counter, file, membership, outbox row, "
+    "request, requester, ticket",
+    trips=8,
+    reads=25,
+    writes=50,
+)
 @get_or_post
 def new(request: TenantRequest) -> HttpResponse:
     preset = {"priority": desk_settings.default_value(request.tenant, "ticket_priority")}
@@ -284,6 +314,7 @@ def _requester(request: TenantRequest, typed: str, request_id: str) -> Requester
 
 
 @member(Role.VIEWER)
+@costs(query="ticket", trips=2, reads=25)
 @require_safe
 def ticket(request: TenantRequest, number: int) -> HttpResponse:
     return _ticket_page(request, number, None)
@@ -319,6 +350,14 @@ def _ticket_page(
 
 
 @member(Role.AGENT)
+@costs(
+    get="file, member, ready answer, request, ticket",
+    query="ready answer, ticket",
+    write="counter, file, outbox row, request, ticket",
+    trips=23,
+    reads=150,
+    writes=40,
+)
 @require_POST
 def comment(request: TenantRequest, number: int) -> HttpResponse:
     sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
@@ -379,17 +418,8 @@ def _refused_comment(
     return _ticket_page(request, number, form, status=status, files=files, composing=composing)
 
 
-@member(Role.AGENT)
-@require_POST
-def preview(request: TenantRequest) -> HttpResponse:
-    """Show a text as it will look in a ticket."""
-    return render(request, "tickets/_preview.html", {"text": request.POST.get("body", "")[:_PREVIEWED]})
-
-
-_PREVIEWED: Final = 60_000  # characters, more than any text may have
-
-
 @member(Role.VIEWER)
+@costs(get="ticket", query="ticket", trips=2, reads=10)
 @require_safe
 def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
     """Answer with what came since an open page of a ticket was read, or with nothing where that is `shown` already."""
@@ -407,6 +437,8 @@ _INCOMPLETE: Final = gettext_noop("This change is incomplete. Reload the ticket 
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=2, reads=3)
+@costs(on="POST", get="ticket", query="group turns, ticket", write="ticket", trips=6, reads=12, writes=20)
 @get_or_post
 def edit(request: TenantRequest, number: int) -> HttpResponse:
     summary, defined = changing.read(request.tenant, number), definitions.of(request.tenant)
@@ -436,6 +468,7 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="ticket", query="group turns, ticket", write="ticket", trips=5, reads=12, writes=20)
 @require_POST
 def change(request: TenantRequest, number: int) -> HttpResponse:
     """Make a quick change of fields that have a few values, such as status or priority."""
@@ -446,6 +479,8 @@ def change(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", query="member", trips=2, reads=10)
+@costs(on="POST", get="member, ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
 @get_or_post
 def assign(request: TenantRequest, number: int) -> HttpResponse:
     if request.method != "POST":
@@ -460,6 +495,16 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="address of a requester, audit chain, requester, ticket",
+    query="requesters by last word, requesters by name, ticket",
+    write="address of a requester, audit chain, audit row, membership, requester, ticket",
+    trips=8,
+    reads=25,
+    writes=40,
+)
 @get_or_post
 def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
     """Let a ticket be for another person outside the desk."""

@@ -8,6 +8,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding, declare_texts, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -79,3 +80,7 @@ declare_holding(
     Holding("files of desk exports", (EXPORT_PARTS,), _parts, Stage.BESIDE, left_out=_A_COPY),
 )
 declare_texts("files of desk exports", "tickets.desk_export.export_requests")
+
+
+declare_keys(EXPORT_PARTS, {"export part": ""})
+declare_keys(DIRECTORY, {"export": "EXPORT, <tenant>"})

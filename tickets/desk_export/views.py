@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web.access import in_person, member, open_while_closing
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.sign_in import security_views
 from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed
@@ -23,6 +24,7 @@ from tickets.desk_export import export_requests
 
 
 @member(Role.OWNER)
+@costs(get="export, file", trips=2, reads=15)
 @require_safe
 def export_page(request: TenantRequest) -> HttpResponse:
     """Show the last export and how far it is, at the cost of one GetItem, and unless one is being made the parts of the
@@ -44,6 +46,7 @@ def export_page(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
+@costs(get="audit chain, export", write="audit chain, audit row, export, membership", trips=5, reads=3, writes=15)
 @require_POST
 def ask(request: TenantRequest) -> HttpResponse:
     """Ask for an export, once the person has proved a moment ago to be who they are."""
@@ -55,6 +58,7 @@ def ask(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
+@costs(get="audit chain, export", write="audit chain, audit row, export, membership", trips=5, reads=3, writes=15)
 @require_POST
 def cancel(request: TenantRequest) -> HttpResponse:
     """End the export that is being made."""
@@ -64,6 +68,7 @@ def cancel(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
+@costs(get="audit chain, export", write="audit chain, audit row, membership", trips=5, reads=3, writes=12)
 @require_POST
 @heavy
 def download(request: TenantRequest) -> HttpResponseBase:
@@ -83,6 +88,7 @@ def download(request: TenantRequest) -> HttpResponseBase:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
+@costs(get="audit chain, file", write="audit chain, audit row, membership", trips=5, reads=12, writes=12)
 @require_POST
 @heavy
 def files(request: TenantRequest, part: str) -> HttpResponseBase:

@@ -14,6 +14,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.models import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Stage, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import Check, RowForm
@@ -131,3 +132,6 @@ declare_holding(
         ),
     )
 )
+
+
+declare_keys(SETUPS, {"setup": "<tenant>, SETUP", "targets": "<tenant>, SLA#<version>"})

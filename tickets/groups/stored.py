@@ -14,6 +14,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UnicodeSetAtt
 
 from portal.dynamo.models import Item, Kinds
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Stage, declare_holding, declare_people, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -135,3 +136,6 @@ declare_holding(
     )
 )
 declare_people("groups", "tickets.groups.people_in_groups")
+
+
+declare_keys(GROUPS, {"group turns": "<tenant>, TURNS", "agent": "<tenant>, <person>"})

@@ -17,6 +17,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -50,6 +51,7 @@ def _read(request: TenantRequest) -> tuple[tuple[AgentGroup, ...], int, Roster, 
 
 
 @member(Role.ADMIN)
+@costs(query="group turns, member", trips=1, reads=10)
 @require_safe
 def groups_page(request: TenantRequest) -> HttpResponse:
     """Show groups with their members, and who is away: a GetItem and two Queries at the same time."""
@@ -80,6 +82,16 @@ def groups_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", query="group turns, member", trips=1, reads=10)
+@costs(
+    on="POST",
+    get="audit chain, member",
+    query="group turns, member",
+    write="agent, audit chain, audit row, membership, setup",
+    trips=11,
+    reads=15,
+    writes=40,
+)
 @get_or_post
 def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     """Make a group, or change one, with its members. A conflict keeps what was typed, on the newer version."""
@@ -120,6 +132,14 @@ def _save(request: TenantRequest, group_id: str, given: dict[str, Any]) -> None:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain",
+    query="noted tickets, tickets by status",
+    write="audit chain, audit row, membership, setup",
+    trips=6,
+    reads=30,
+    writes=15,
+)
 @require_POST
 def delete(request: TenantRequest, group_id: str) -> HttpResponse:
     """Delete a group that has no unresolved tickets: of others a sentence says where these are."""
@@ -152,6 +172,16 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", query="group turns, member", trips=1, reads=10)
+@costs(
+    on="POST",
+    get="audit chain, member",
+    query="group turns, member",
+    write="agent, audit chain, audit row, membership",
+    trips=7,
+    reads=12,
+    writes=15,
+)
 @get_or_post
 def away(request: TenantRequest) -> HttpResponse:
     """Say until when one is away oneself, and who stands in."""
@@ -159,6 +189,16 @@ def away(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", query="group turns, member", trips=1, reads=10)
+@costs(
+    on="POST",
+    get="audit chain, member",
+    query="group turns, member",
+    write="agent, audit chain, audit row, membership",
+    trips=7,
+    reads=12,
+    writes=15,
+)
 @get_or_post
 def agent(request: TenantRequest, user_id: str) -> HttpResponse:
     """Say until when an agent is away, who stands in, and how many tickets they can have."""

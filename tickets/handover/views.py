@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from portal.errors import Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -21,6 +22,9 @@ from tickets.handover import handover
 
 
 @member(Role.ADMIN)
+@costs(
+    query="aggregate, audit rows by object, member, noted tickets by resolver, tickets by resolver", trips=2, reads=60
+)
 @require_safe
 def handovers(request: TenantRequest) -> HttpResponse:
     """Show who has left with unresolved tickets; straight to those of `of`, somebody who was just removed."""
@@ -31,6 +35,16 @@ def handovers(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", query="member, noted tickets by resolver, tickets by resolver", trips=1, reads=40)
+@costs(
+    on="POST",
+    get="audit chain, member, ticket",
+    query="audit rows by object, member, noted tickets by resolver, tickets by resolver",
+    write="audit chain, audit row, ticket",
+    trips=15,
+    reads=50,
+    writes=50,
+)
 @get_or_post
 @heavy
 def hand_on(request: TenantRequest, user: str) -> HttpResponse:

@@ -11,6 +11,7 @@ from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.objects.object_store import tenant_key, tenant_prefix
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people, no_items
 from portal.schema.registry import Grant, ObjectGrant, QueueGrant, declare
 from portal.schema.row_forms import RowForm
@@ -232,3 +233,10 @@ declare_holding(
     ),
 )
 declare_people("letters", "tickets.letters.ledger")
+
+
+declare_keys(
+    LETTERS,
+    {"letter": "TENANT#<tenant>|LETTER#<digest>"},
+    indexes={"letters by time": "gsi-ledger", "letters that wait": "gsi-waiting"},
+)

@@ -16,6 +16,7 @@ from portal.mailing import letter_process, letters
 from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
 from portal.web.access import member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy, heavy_to_read
 from portal.web.locales import stored_text
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -33,6 +34,7 @@ _POLICY: Final = (
 
 
 @member(Role.AGENT)
+@costs(query="letters by time", trips=1, reads=8)
 @require_safe
 def all_letters(request: TenantRequest) -> HttpResponse:
     """List all letters, the newest first: one Query."""
@@ -40,6 +42,7 @@ def all_letters(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(query="letters that wait", trips=1, reads=8)
 @require_safe
 def waiting_letters(request: TenantRequest) -> HttpResponse:
     """List the letters that could not be filed: one Query."""
@@ -65,6 +68,7 @@ def _list(request: TenantRequest, *, is_waiting: bool) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="letter", trips=1, reads=2)
 @require_safe
 def letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Show what became of a letter: one GetItem."""
@@ -72,6 +76,7 @@ def letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="letter", trips=1, reads=2)
 @require_safe
 def raw_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Download a letter as it came: one GetItem, and one read of its object."""
@@ -82,6 +87,7 @@ def raw_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="letter", trips=1, reads=2)
 @require_safe
 @heavy_to_read  # a hostile letter takes seconds, and hundreds of megabytes
 def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
@@ -102,6 +108,15 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="address of a requester, audit chain, letter, mail settings, requester",
+    query="member",
+    write="address of a requester, audit chain, audit row, counter, letter, outbox row, "
+    "requester, ticket, waiting letters",
+    trips=14,
+    reads=15,
+    writes=50,
+)
 @require_POST
 @heavy
 def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
@@ -116,6 +131,7 @@ def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="audit chain", query="letters that wait", write="audit chain, audit row", trips=6, reads=10, writes=10)
 @require_POST
 def file_held(request: TenantRequest) -> HttpResponse:
     """Let the letters be filed that were held back, some hundreds at a time. Pressed again it goes on with the rest."""
@@ -125,6 +141,7 @@ def file_held(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="audit chain, letter", write="audit chain, audit row, letter, waiting letters", trips=6, reads=3, writes=20)
 @require_POST
 def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Let a letter that waits become no ticket. It stays in the list of all letters."""
@@ -138,6 +155,14 @@ def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="audit chain, letter, mail settings",
+    query="member",
+    write="audit chain, audit row, mail settings, membership",
+    trips=8,
+    reads=12,
+    writes=15,
+)
 @require_POST
 def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
     """Block the sender of a letter, from its own page or from the ticket that it became."""
@@ -160,6 +185,7 @@ def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(query="letters by time, letters that wait", write="waiting letters", trips=7, reads=20, writes=2)
 @require_POST
 def reconcile(request: TenantRequest) -> HttpResponse:
     """Compare the bucket with the ledger, and file what was left behind."""

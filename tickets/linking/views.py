@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, comment_changes, ticket_presenters, timelines
@@ -47,6 +48,7 @@ class _Named(forms.Form):
 
 
 @member(Role.VIEWER)
+@costs(get="ticket", query="ticket", trips=2, reads=10)
 @require_safe
 def linked(request: TenantRequest, number: int) -> HttpResponse:
     """Show the links of a ticket with title and status of the others: a part of the ticket's page, read after it.
@@ -66,6 +68,8 @@ def linked(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=1, reads=1)
+@costs(on="POST", get="ticket", write="ticket", trips=5, reads=8, writes=20)
 @get_or_post
 def link(request: TenantRequest, number: int) -> HttpResponse:
     """Link a ticket to another one."""
@@ -90,6 +94,7 @@ def link(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="ticket", write="ticket", trips=4, reads=6, writes=20)
 @require_POST
 def unlink(request: TenantRequest, number: int) -> HttpResponse:
     """End a link between two tickets."""
@@ -120,6 +125,8 @@ class SplitForm(forms.Form):
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=1, reads=3)
+@costs(on="POST", get="file, requester, ticket", write="counter, file, request, ticket", trips=11, reads=25, writes=40)
 @get_or_post
 def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     """Make a ticket of a comment."""

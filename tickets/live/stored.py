@@ -9,6 +9,7 @@ from pynamodb.attributes import MapAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.models import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -38,3 +39,6 @@ class PresenceItem(Item):
 declare_holding(
     Holding("presence", (PRESENCE,), own_partition(PRESENCE), Stage.OWN, left_out="it is over within minutes")
 )
+
+
+declare_keys(PRESENCE, {"presence": ""})

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.errors import NotFound
 from portal.schema import keys
 from portal.web.access import guest, member
+from portal.web.costs import costs
 from tenants.tenancy import context, request_identity
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -28,6 +29,7 @@ from tickets.ticket.stored import SummaryItem
 
 
 @guest(page_tokens.desk_of, of_member=True)
+@costs(get="aggregate, inbox, presence, ticket", write="presence", trips=3, reads=4, writes=2)
 @require_POST
 def look(request: HttpRequest, token: str) -> JsonResponse:
     """Answer one look of an open page: "people" notes that it is there by a write, and "change" costs a read of half a
@@ -62,6 +64,7 @@ def _people(others: Sequence[Other]) -> dict[str, Any]:
 
 
 @member(Role.VIEWER)
+@costs(trips=1, reads=2)
 @require_safe
 def renew(request: TenantRequest) -> JsonResponse:
     """Give the open page `page` of the person who asks another address. Raises NotFound where it may not ask any more.

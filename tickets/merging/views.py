@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
@@ -20,6 +21,8 @@ from tickets.merging.forms import MergeTicketsForm
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="requester, ticket", query="ticket, tickets of a requester", trips=4, reads=12)
+@costs(on="POST", get="requester, ticket", query="tickets of a requester", write="ticket", trips=6, reads=10, writes=30)
 @get_or_post
 def merge(request: TenantRequest, number: int) -> HttpResponse:
     """Choose the ticket that stays, see both, then merge this one into it."""
@@ -53,6 +56,7 @@ def merge(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="ticket", write="ticket", trips=5, reads=3, writes=30)
 @require_POST
 def separate(request: TenantRequest, number: int) -> HttpResponse:
     """Let a merged ticket be one of its own again."""

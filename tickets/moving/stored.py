@@ -16,6 +16,7 @@ from pynamodb.attributes import (
 from portal.dynamo import fencing
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from tenants.tenancy.stored import DIRECTORY
@@ -92,3 +93,7 @@ declare_holding(
     jobs("moves", MOVES, Stage.BESIDE, history=PAST_MOVES, left_out=_OF_THIS_PLACE),
     Holding("fences of moves", (TICKETS,), _fences, Stage.BESIDE, left_out=_OF_THIS_PLACE),
 )
+
+
+declare_keys(TICKETS, {"move log": "TENANT#<tenant>|MOVE, <part>"})
+declare_keys(DIRECTORY, {"move": "MOVING, <tenant>", "past move": "MOVED#<tenant>, <time>"})

@@ -14,6 +14,7 @@ from pynamodb.expressions.condition import size
 
 from portal.dynamo.models import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding, declare_people, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -104,3 +105,6 @@ declare_holding(
     )
 )
 declare_people("inboxes", "tickets.notices.people_in_inboxes")
+
+
+declare_keys(INBOXES, {"notice": "<tenant>, <person>#<time>#<event>", "inbox": "<tenant>, <person>"})

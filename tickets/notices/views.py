@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, in_person, member, open_while_closing, public, unlimited
+from portal.web.costs import costs
 from tenants.membership import mail_choices, members
 from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.context import TenantContext
@@ -35,6 +36,7 @@ _CHANGES: Final = {
 
 
 @member(Role.VIEWER)
+@costs(write="ticket", trips=3, writes=20)
 @require_POST
 def follow(request: TenantRequest, number: int) -> HttpResponse:
     """Follow a ticket, end that, or mute it."""
@@ -51,6 +53,7 @@ def follow(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(query="member", trips=1, reads=8)
 @require_safe
 def names(request: TenantRequest) -> JsonResponse:
     """List the names that a comment can mention: one Query."""
@@ -60,6 +63,7 @@ def names(request: TenantRequest) -> JsonResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="member, ticket", trips=2, reads=3)
 @require_safe
 def followers(request: TenantRequest, number: int) -> HttpResponse:
     """List who follows a ticket: one read of the ticket, and one of its followers' memberships."""
@@ -74,6 +78,7 @@ def followers(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="ticket", query="notice", trips=2, reads=8)
 @require_safe
 def inbox_page(request: TenantRequest) -> HttpResponse:
     """Show what concerns the person, narrowed to what is unread, or to one kind."""
@@ -90,6 +95,7 @@ def inbox_page(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.VIEWER)
+@costs(write="inbox", trips=3, writes=2)
 @require_POST
 def mark(request: TenantRequest) -> HttpResponse:
     """Mark tickets as read, one as unread, or mute one; return to the list."""
@@ -111,6 +117,7 @@ def mark(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.VIEWER)
+@costs(write="inbox", trips=3, writes=2)
 @require_POST
 def seen(request: TenantRequest) -> HttpResponse:
     """Mark the news of a ticket as read, which an open page of it does by itself. Answer with the header's link."""
@@ -126,6 +133,8 @@ def _numbers(request: TenantRequest) -> list[int]:
 @csrf_exempt  # a mail program has no token; the view checks all other forms itself
 @unlimited
 @public
+@costs(on="GET", get="member", trips=1, reads=1)
+@costs(on="POST", get="member", write="due row, member, ticket", trips=6, reads=1, writes=20)
 @get_or_post
 def mute(request: HttpRequest, token: str) -> HttpResponse:
     """Ask whether to stop mail, and stop it. Reading writes nothing: mail scanners open links too.

@@ -14,6 +14,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -89,3 +90,6 @@ declare_holding(
         forms=_logo_forms,
     ),
 )
+
+
+declare_keys(OUTSIDE, {"looks": "<tenant>, LOOKS", "logo": "<tenant>, LOGO"})

@@ -6,11 +6,14 @@ from django.http import HttpResponse
 
 from portal.errors import NotFound
 from portal.web.access import get_or_post
+from portal.web.costs import costs
 from tenants.tenancy.request import GuestRequest
 from tickets.outside import guest_access, looks
 
 
 @guest_access.by_name
+@costs(on="GET", get="logo, slug", trips=1, reads=2)
+@costs(on="POST", get="slug", reads=1)
 @get_or_post
 def logo(request: GuestRequest, slug: str) -> HttpResponse:
     """Send the logo, which browsers keep: its address has its digest."""

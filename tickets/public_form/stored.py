@@ -12,6 +12,7 @@ from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding
 from portal.schema.row_forms import Check, RowForm
 from tickets.outside.stored import OUTSIDE
@@ -86,3 +87,6 @@ declare_holding(
         left_out="each is forgotten a day after it was sent, and its ticket stays",
     ),
 )
+
+
+declare_keys(OUTSIDE, {"public form": "<tenant>, FORM", "sent form": "<tenant>, SENT#<nonce>"})

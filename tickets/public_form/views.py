@@ -20,6 +20,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, member
 from portal.web.client_address import client_address
+from portal.web.costs import costs
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
@@ -51,6 +52,17 @@ def _read(desk: TenantContext) -> tuple[Looks, FormSettings]:
 
 
 @guest_access.by_name
+@costs(on="GET", get="attempts, looks, public form, setup, slug", trips=2, reads=8)
+@costs(
+    on="POST",
+    get="address of a requester, attempts, file, help centre, looks, mail settings, "
+    "public form, requester, setup, slug",
+    query="help centre, member",
+    write="address of a requester, attempts, counter, file, outbox row, request, requester, sent form, ticket",
+    trips=13,
+    reads=25,
+    writes=50,
+)
 @get_or_post
 def form(request: GuestRequest, slug: str) -> HttpResponse:
     """Show the form: one round trip for the desk, one for the rest. Take what is sent by it."""
@@ -172,6 +184,8 @@ def _page(
 
 
 @guest_access.by_name
+@costs(on="GET", get="looks, public form, slug", trips=1, reads=3)
+@costs(on="POST", get="attempts, file, looks, public form, slug", write="attempts, file", trips=8, reads=30, writes=5)
 @get_or_post
 def upload(request: GuestRequest, slug: str) -> HttpResponse:
     """Answer with a signed form for one file of the form that is being filled in."""
@@ -190,6 +204,15 @@ def upload(request: GuestRequest, slug: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="looks, public form", trips=1, reads=3)
+@costs(
+    on="POST",
+    get="audit chain, looks, public form",
+    write="audit chain, audit row, membership, public form",
+    trips=5,
+    reads=5,
+    writes=15,
+)
 @get_or_post
 def settings_page(request: TenantRequest) -> HttpResponse:
     """Show looks and settings, or store the settings of the form."""
@@ -210,6 +233,13 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, looks, public form",
+    write="audit chain, audit row, logo, looks, membership",
+    trips=5,
+    reads=5,
+    writes=20,
+)
 @require_POST
 def change_looks(request: TenantRequest) -> HttpResponse:
     """Store name, colour and language of the desk's public pages."""
@@ -228,6 +258,8 @@ def change_looks(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="looks, public form", trips=2, reads=3)
+@costs(on="POST", get="looks, public form", trips=2, reads=3)
 @get_or_post
 def preview(request: TenantRequest) -> HttpResponse:
     """Show the form as it is set up, or as the settings that were sent would make it. Nothing is stored."""

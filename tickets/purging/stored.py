@@ -8,6 +8,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from delivery.queues.stored import QUEUES
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.registry import Grant, declare
 from tenants.audit_trail.stored import CHAINS
 from tenants.lifecycle.stored import CERTIFICATES
@@ -47,3 +48,6 @@ declare(
         Grant("platform", DIRECTORY, ("GetItem",), "ReadCertificates", leading_keys=CERTIFICATES),
     ),
 )
+
+
+declare_keys(DIRECTORY, {"purge": "PURGE, <tenant>"})

@@ -20,6 +20,7 @@ from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -225,3 +226,6 @@ declare_holding(
     Holding("uses of ready answers", (TICKETS,), _counts, Stage.OWN, forms=_count_forms),
 )
 declare_people("ready answers", "tickets.ready_answers.answer_people")
+
+
+declare_keys(READY_ANSWERS, {"ready answer": "TENANT#<tenant>|ANSWERS, <part>"})

@@ -17,6 +17,7 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, Overtaken
 from portal.web import markdown
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.membership import members
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -29,6 +30,7 @@ _TYPED = 100  # characters of a query
 
 
 @member(Role.AGENT)
+@costs(get="counter", query="ready answer", trips=2, reads=40)
 @require_safe
 def list_answers(request: TenantRequest) -> HttpResponse:
     """List the shared answers or one's own, or those that `?q=` finds: two round trips with how often each was used."""
@@ -62,6 +64,16 @@ def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
 
 
 @member(Role.AGENT)
+@costs(on="GET", query="member", trips=1, reads=8)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="member",
+    write="audit chain, audit row, membership, ready answer",
+    trips=5,
+    reads=10,
+    writes=30,
+)
 @get_or_post
 def new_answer(request: TenantRequest) -> HttpResponse:
     form = ReadyAnswerForm(
@@ -82,6 +94,16 @@ def new_answer(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ready answer", query="member", trips=1, reads=10)
+@costs(
+    on="POST",
+    get="audit chain, ready answer",
+    query="member",
+    write="audit chain, audit row, membership, ready answer",
+    trips=5,
+    reads=10,
+    writes=40,
+)
 @get_or_post
 def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     """Edit an answer; who may not change a shared one reads it."""
@@ -111,6 +133,15 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ready answer", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, ready answer",
+    write="audit chain, audit row, membership, ready answer",
+    trips=5,
+    reads=5,
+    writes=30,
+)
 @get_or_post
 def delete_answer(request: TenantRequest, answer: str) -> HttpResponse:
     item = answer_reading.read(request.tenant, answer)
@@ -173,6 +204,7 @@ def _form_page(
 
 
 @member(Role.AGENT)
+@costs(query="ready answer", trips=1, reads=6)
 @require_safe
 def answer_options(request: TenantRequest) -> JsonResponse:
     """Offer the answers that fit what is typed: one round trip, however many answers there are."""
@@ -182,6 +214,7 @@ def answer_options(request: TenantRequest) -> JsonResponse:
 
 
 @member(Role.AGENT)
+@costs(get="member, ready answer, ticket", trips=2, reads=4)
 @require_safe
 def fill_answer(request: TenantRequest, number: int, answer: str) -> JsonResponse:
     """Return an answer for a ticket: its text with the ticket's values, and what it changes with the comment."""

@@ -13,6 +13,7 @@ from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Stage, TenantArrival, declare_holding, declare_people, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -132,3 +133,13 @@ def _forms() -> tuple[RowForm, ...]:
 
 declare_holding(Holding("mail settings", (MAIL,), own_partition(MAIL), Stage.OWN, fit=_fit, forms=_forms))
 declare_people("mail settings", "tickets.replies.mail_settings")
+
+
+declare_keys(
+    MAIL,
+    {
+        "mail settings": "<tenant>, SETTINGS",
+        "sent letter": "<tenant>, SENT#<id>",
+        "waiting letters": "<tenant>, WAITING",
+    },
+)

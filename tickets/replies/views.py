@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -22,6 +23,15 @@ _PAGE = "tickets:mail_settings"
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="mail settings", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, mail settings",
+    write="audit chain, audit row, mail settings, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @get_or_post
 def settings_page(request: TenantRequest) -> HttpResponse:
     """Show the settings, by one GetItem, or store them."""
@@ -42,6 +52,13 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, mail settings",
+    write="audit chain, audit row, mail settings, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @require_POST
 def choose_sender(request: TenantRequest) -> HttpResponse:
     """Take the address that the desk sends from."""
@@ -63,6 +80,13 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, mail settings",
+    write="audit chain, audit row, mail settings, membership",
+    trips=6,
+    reads=5,
+    writes=15,
+)
 @require_POST
 @heavy  # it waits for name servers that the desk has named
 def check_domain(request: TenantRequest) -> HttpResponse:
@@ -82,6 +106,13 @@ def check_domain(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, mail settings",
+    write="audit chain, audit row, mail settings, membership",
+    trips=5,
+    reads=3,
+    writes=15,
+)
 @require_POST
 def end_all_links(request: TenantRequest) -> HttpResponse:
     """End all links of the desk's requesters to their tickets."""
@@ -97,6 +128,7 @@ def end_all_links(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="ticket", write="ticket", trips=4, reads=2, writes=20)
 @require_POST
 def end_links_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
     """End the links that lead the requester to this ticket."""

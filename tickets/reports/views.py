@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import spreadsheet
 from portal.errors import Forbidden, Invalid
 from portal.web.access import in_person, member
+from portal.web.costs import costs
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailedReport
 from tenants.tenancy.request import TenantRequest
@@ -32,6 +33,7 @@ _CHOSEN: Final = {
 
 
 @member(Role.ADMIN)
+@costs(get="watermark", query="aggregate, member", trips=1, reads=20)
 @require_safe
 def report_page(request: TenantRequest) -> HttpResponse:
     """Show a month of the desk, or of one group, assignee, channel or tag."""
@@ -49,6 +51,7 @@ def report_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="watermark", query="aggregate, member", trips=1, reads=20)
 @require_safe
 def report_file(request: TenantRequest) -> HttpResponse:
     """Send the table of a report as CSV. Raises Invalid."""
@@ -62,6 +65,7 @@ def report_file(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.ADMIN)
+@costs(query="due rows by time, member, placed tenant", write="due row, member", trips=11, reads=12, writes=20)
 @require_POST
 def choose_mail(request: TenantRequest) -> HttpResponse:
     """Let the person get the numbers of each week, or an owner the monthly letter by mail, or not any more."""
@@ -75,6 +79,13 @@ def choose_mail(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
+@costs(
+    get="counter, file, member",
+    query="aggregate, audit row, audit rows by object, costs of a day, incidents, member, "
+    "tenant by name, ticket, usage",
+    trips=6,
+    reads=80,
+)
 @require_safe
 def letter_page(request: TenantRequest) -> HttpResponse:
     """Show the letter of a month that is over, for those who get it by mail and before one asks for it."""

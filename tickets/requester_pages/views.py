@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post
 from portal.web.client_address import client_address
+from portal.web.costs import costs
 from tenants.sign_in import attempt_limits
 from tenants.tenancy.request import GuestRequest
 from tickets.attachments import downloads
@@ -47,6 +48,7 @@ _OVER: Final = _("This request cannot be rated any more.")
 
 
 @of_ticket
+@costs(get="looks, mail settings, requester, ticket", query="ticket", trips=4, reads=12)
 @require_safe
 def ticket(request: GuestRequest, token: str) -> HttpResponse:
     """Show the ticket: two round trips. Reading changes nothing: programs that scan mail open links."""
@@ -54,6 +56,16 @@ def ticket(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="attempts, file, looks, mail settings, requester, ticket",
+    query="ticket",
+    write="attempts, request, ticket",
+    trips=7,
+    reads=15,
+    writes=25,
+)
 @get_or_post
 def answer(request: GuestRequest, token: str) -> HttpResponse:
     """Add the requester's answer, which opens the ticket again."""
@@ -84,6 +96,8 @@ def answer(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
+@costs(on="GET")
+@costs(on="POST", get="looks, mail settings, requester, ticket", write="ticket", trips=5, reads=8, writes=20)
 @get_or_post
 def close(request: GuestRequest, token: str) -> HttpResponse:
     """Close the ticket."""
@@ -96,6 +110,16 @@ def close(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="attempts, looks, mail settings, requester, ticket",
+    query="ticket",
+    write="attempts, request, ticket",
+    trips=6,
+    reads=15,
+    writes=20,
+)
 @get_or_post
 def rate(request: GuestRequest, token: str) -> HttpResponse:
     """Store a rating. The address in a letter leads to the page, whose button sends it."""
@@ -119,6 +143,9 @@ def rate(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
+@costs(
+    get="attempts, file, looks, mail settings, requester, ticket", write="attempts, file", trips=8, reads=40, writes=5
+)
 @require_POST
 def upload(request: GuestRequest, token: str) -> HttpResponse:
     """Answer with a signed form for one file of the answer that is being written."""
@@ -129,6 +156,7 @@ def upload(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
+@costs(get="file, looks, mail settings, requester, ticket", trips=4, reads=10)
 @require_safe
 def file(request: GuestRequest, token: str, file_id: str) -> HttpResponse:
     """Lead to a file of a public message."""
@@ -144,6 +172,15 @@ def file(request: GuestRequest, token: str, file_id: str) -> HttpResponse:
 
 
 @of_ticket
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="attempts, looks, mail settings, requester, ticket",
+    write="attempts, outbox row",
+    trips=5,
+    reads=8,
+    writes=10,
+)
 @get_or_post
 def ask_for_all(request: GuestRequest, token: str) -> HttpResponse:
     """Send the link to all tickets of the person to their address on record, which nothing here shows."""
@@ -156,6 +193,15 @@ def ask_for_all(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_former
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="attempts, mail settings, requester, ticket",
+    write="attempts, outbox row",
+    trips=7,
+    reads=6,
+    writes=10,
+)
 @get_or_post
 def ask_anew(request: GuestRequest, token: str) -> HttpResponse:
     """Send a new link in the place of one that may be over. The answer is the one for a link that never was."""
@@ -167,6 +213,7 @@ def ask_anew(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_all
+@costs(get="looks, mail settings, requester", query="tickets of a requester", trips=1, reads=6)
 @require_safe
 def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
     """List the tickets of the person, the newest first: two round trips."""
@@ -180,6 +227,7 @@ def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_all
+@costs(get="looks, mail settings, requester, ticket", trips=1, reads=6)
 @require_safe
 def one_of_all(request: GuestRequest, token: str, number: int) -> HttpResponse:
     """Lead from the list to the page of one of its tickets."""

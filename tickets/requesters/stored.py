@@ -18,6 +18,7 @@ from pynamodb.attributes import ListAttribute, MapAttribute, NumberAttribute, Un
 
 from portal.dynamo.models import IndexModel, Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -253,3 +254,13 @@ def _forms() -> tuple[RowForm, ...]:
 
 declare_holding(Holding("requesters", (REQUESTERS,), _stored, Stage.OWN, forms=_forms))
 declare_people("requesters", "tickets.requesters.requester_changes")
+
+
+declare_keys(
+    REQUESTERS,
+    {
+        "requester": "TENANT#<tenant>|REQUESTER#<requester>, <part>",
+        "address of a requester": "TENANT#<tenant>|ADDRESS#<address>, <part>",
+    },
+    indexes={"requesters by name": "gsi-found", "requesters by last word": "gsi-last-word"},
+)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, Overtaken
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.requesters import naming, presenters, requester_changes, requester_list, requester_tickets, requesters
@@ -24,6 +25,7 @@ PAGE_SIZE: Final = 50
 
 
 @member(Role.AGENT)
+@costs(query="requesters by last word, requesters by name", trips=1, reads=10)
 @require_safe
 def list_requesters(request: TenantRequest) -> HttpResponse:
     """List people by name, or those whose name or address begins with `?q=`. One Query, or two at the same time."""
@@ -40,6 +42,7 @@ def list_requesters(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(query="requesters by last word, requesters by name", trips=1, reads=10)
 @require_safe
 def requester_options(request: TenantRequest) -> HttpResponse:
     """Offer people for what is typed, and say of the person whose address is typed whether mail reaches them."""
@@ -55,6 +58,7 @@ def requester_options(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="requester", query="tickets of a requester", trips=3, reads=6)
 @require_safe
 def requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Show a person with their tickets. A GetItem and a Query at the same time."""
@@ -73,6 +77,7 @@ def requester(request: TenantRequest, requester: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="requester", query="tickets of a requester", trips=2, reads=4)
 @require_safe
 def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpResponse:
     """Show, beside a ticket, who asked for it and their other tickets. A GetItem and a Query at the same time."""
@@ -87,6 +92,15 @@ def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpRe
 
 
 @member(Role.AGENT)
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    write="address of a requester, audit chain, audit row, membership, requester",
+    trips=4,
+    reads=2,
+    writes=30,
+)
 @get_or_post
 def new_requester(request: TenantRequest) -> HttpResponse:
     form = RequesterForm(request.POST or None)
@@ -106,6 +120,15 @@ def new_requester(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="requester", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, requester",
+    write="address of a requester, audit chain, audit row, membership, requester",
+    trips=5,
+    reads=5,
+    writes=30,
+)
 @get_or_post
 def edit_requester(request: TenantRequest, requester: str) -> HttpResponse:
     if request.method != "POST":
@@ -175,6 +198,7 @@ def _overtaken_page(request: TenantRequest, form: RequesterForm, requester_id: s
 
 
 @member(Role.AGENT)
+@costs(get="audit chain, requester", write="audit chain, audit row, membership, requester", trips=4, reads=3, writes=15)
 @require_POST
 def end_links(request: TenantRequest, requester: str) -> HttpResponse:
     """End all links that lead this person to their tickets."""
@@ -192,6 +216,16 @@ def end_links(request: TenantRequest, requester: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="requester", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="address of a requester, audit chain, requester",
+    query="requesters by last word, requesters by name",
+    write="address of a requester, audit chain, audit row, membership, requester",
+    trips=7,
+    reads=15,
+    writes=40,
+)
 @get_or_post
 def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Choose the other person, see both together, then merge them."""
@@ -220,6 +254,13 @@ def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="audit chain, requester",
+    write="address of a requester, audit chain, audit row, membership, requester",
+    trips=4,
+    reads=5,
+    writes=40,
+)
 @require_POST
 def separate_requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Undo the merge of this person."""

@@ -20,6 +20,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -320,3 +321,10 @@ declare_holding(
     Holding("findings of rehearsals", (TICKETS,), _rehearsed, Stage.CONTENT, left_out=_FORGOTTEN),
 )
 declare_people("rules", "tickets.rules.people_in_rules")
+
+
+declare_keys(RULES, {"rule": "TENANT#<tenant>|RULES, <part>"})
+declare_keys(
+    TICKETS, {"rule run": "TENANT#<tenant>|RUNS, <part>", "rehearsal part": "TENANT#<tenant>|REHEARSALS, <part>"}
+)
+declare_keys(DIRECTORY, {"rehearsal": "REHEARSAL, <tenant>"})

@@ -17,6 +17,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -60,6 +61,7 @@ def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any
 
 
 @member(Role.ADMIN)
+@costs(query="member, ready answer, rule, webhook", trips=1, reads=20)
 @require_safe
 def list_rules(request: TenantRequest) -> HttpResponse:
     """List the rules in the order in which they run: four Queries in one round trip."""
@@ -69,6 +71,16 @@ def list_rules(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", query="member, ready answer, rule, webhook", trips=1, reads=20)
+@costs(
+    on="POST",
+    get="audit chain",
+    query="member, ready answer, rule, webhook",
+    write="audit chain, audit row, membership, rule",
+    trips=5,
+    reads=20,
+    writes=20,
+)
 @get_or_post
 def new_rule(request: TenantRequest) -> HttpResponse:
     """Add a rule, which is off until somebody switches it on."""
@@ -86,6 +98,16 @@ def new_rule(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET", get="rule", query="member, ready answer, rule, webhook", trips=1, reads=20)
+@costs(
+    on="POST",
+    get="audit chain, rule",
+    query="member, ready answer, rule, webhook",
+    write="audit chain, audit row, membership, rule, tenant",
+    trips=6,
+    reads=20,
+    writes=25,
+)
 @get_or_post
 def edit_rule(request: TenantRequest, rule: str) -> HttpResponse:
     """Change a rule. A conflict keeps what was typed, on the newer revision."""
@@ -123,6 +145,7 @@ def _form_page(
 
 
 @member(Role.ADMIN)
+@costs(get="rehearsal, rule", query="member, ready answer, rule, rule run, webhook", trips=1, reads=30)
 @require_safe
 def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Show one rule with its versions, its latest runs and its last rehearsal: one round trip."""
@@ -148,6 +171,14 @@ def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, rule",
+    query="rule",
+    write="audit chain, audit row, membership, rule, tenant",
+    trips=5,
+    reads=6,
+    writes=20,
+)
 @require_POST
 def switch(request: TenantRequest, rule: str) -> HttpResponse:
     """Switch a rule on or off, in the revision that the page showed."""
@@ -163,6 +194,14 @@ def switch(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain",
+    query="rule",
+    write="audit chain, audit row, membership, rule, tenant",
+    trips=4,
+    reads=5,
+    writes=20,
+)
 @require_POST
 def delete(request: TenantRequest, rule: str) -> HttpResponse:
     """Delete a rule. Its runs and their changes stay."""
@@ -176,6 +215,7 @@ def delete(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(get="rule", query="member, ready answer, rule, rule run, webhook", trips=1, reads=30)
 @require_safe
 def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
     """Show a page of what a rule did, the newest first: one round trip."""
@@ -193,6 +233,8 @@ def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="rule, rule run, ticket", query="member, ready answer", trips=2, reads=20)
+@costs(on="POST", get="rule run, ticket", query="ticket", write="rule run, ticket", trips=5, reads=10, writes=20)
 @get_or_post
 def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     """Say why this happened, or take it back: two round trips."""
@@ -239,6 +281,22 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    on="GET",
+    get="rehearsal, rule",
+    query="member, noted tickets, ready answer, rehearsal part, rule, tickets by status, webhook",
+    trips=3,
+    reads=50,
+)
+@costs(
+    on="POST",
+    get="audit chain, rehearsal, rule",
+    query="member, ready answer, rule, webhook",
+    write="audit chain, audit row, membership, rehearsal",
+    trips=5,
+    reads=25,
+    writes=15,
+)
 @get_or_post
 @heavy
 def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
@@ -269,6 +327,13 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, rehearsal, rule",
+    write="audit chain, audit row, membership, rehearsal",
+    trips=6,
+    reads=5,
+    writes=15,
+)
 @require_POST
 def cancel_rehearsal(request: TenantRequest, rule: str) -> HttpResponse:
     """End the rehearsal of a rule with what it has found."""

@@ -13,6 +13,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Stage, declare_holding, declare_people, own_partition
 from portal.schema.registry import Grant, declare
 from portal.schema.row_forms import RowForm
@@ -90,3 +91,6 @@ declare_holding(
     )
 )
 declare_people("saved views", "tickets.saved_views.people_in_views")
+
+
+declare_keys(VIEWS, {"saved views": ""})

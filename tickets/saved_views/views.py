@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk.queue_presenters import QueueAddress
@@ -25,6 +26,7 @@ from tickets.saved_views.walk_presenters import ListPlace
 
 
 @member(Role.VIEWER)
+@costs(get="agent, saved views", query="aggregate", trips=1, reads=10)
 @require_safe
 def list_views(request: TenantRequest) -> HttpResponse:
     """List all views with their counts: a read of views and aggregates, then lists that no aggregate counts."""
@@ -35,6 +37,7 @@ def list_views(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="agent, saved views", query="aggregate, noted tickets, tickets by status", trips=2, reads=40)
 @require_safe
 def counts(request: TenantRequest) -> HttpResponse:
     """Show groups and starred views with their counts, for the place beside the queue."""
@@ -45,6 +48,15 @@ def counts(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain, saved views",
+    write="audit chain, audit row, membership, saved views",
+    trips=4,
+    reads=3,
+    writes=15,
+)
 @get_or_post
 def new_view(request: TenantRequest) -> HttpResponse:
     """Save the list of this address under a name."""
@@ -71,6 +83,8 @@ def new_view(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(on="GET", get="agent, saved views", trips=1, reads=3)
+@costs(on="POST", get="agent, saved views", write="membership, saved views", trips=6, reads=6, writes=6)
 @get_or_post
 def edit_view(request: TenantRequest, view: str) -> HttpResponse:
     """Rename a view."""
@@ -101,6 +115,7 @@ def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, vi
 
 
 @member(Role.VIEWER)
+@costs(query="noted tickets, tickets by status", trips=1, reads=30)
 @require_safe
 def step(request: TenantRequest, number: int, *, backwards: bool = False) -> HttpResponse:
     """Lead to the next ticket of the list that the address names, or to the one before."""
@@ -117,6 +132,7 @@ def step(request: TenantRequest, number: int, *, backwards: bool = False) -> Htt
 
 
 @member(Role.VIEWER)
+@costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
 @require_POST
 def move_view(request: TenantRequest, view: str) -> HttpResponse:
     """Move a view up or down among those of its owner."""
@@ -125,6 +141,7 @@ def move_view(request: TenantRequest, view: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
 @require_POST
 def star_view(request: TenantRequest, view: str) -> HttpResponse:
     """Star a view, or take the star from it."""
@@ -136,6 +153,7 @@ def star_view(request: TenantRequest, view: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
 @require_POST
 def delete_view(request: TenantRequest, view: str) -> HttpResponse:
     gone = saved_views.delete(request.tenant, view, by=actor_of(request))

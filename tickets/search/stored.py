@@ -26,6 +26,7 @@ from pynamodb.constants import MAP
 from portal.dynamo.client import Item
 from portal.dynamo.models import Kinds
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Table
@@ -310,4 +311,13 @@ def _blocks(reader: Reader) -> Iterator[StoredItem]:
 declare_holding(
     Holding("search directory", (SEARCH,), _directory, Stage.BESIDE, left_out=_INDEXED_AGAIN),
     Holding("search blocks", (SEARCH,), _blocks, Stage.DERIVED, left_out=_INDEXED_AGAIN),
+)
+
+
+declare_keys(
+    SEARCH,
+    {
+        "search directory": "TENANT#<tenant>|SEARCH, <part>",
+        "search segment": "TENANT#<tenant>|SEGMENT#<segment>, <part>",
+    },
 )

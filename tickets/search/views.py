@@ -19,6 +19,7 @@ from portal.load.tenant_limiter import TooHeavy
 from portal.streams import watermark
 from portal.web import desk_prefix
 from portal.web.access import member
+from portal.web.costs import costs
 from tenants.membership.members import DeskMembership, memberships_of
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
@@ -36,6 +37,12 @@ DESKS = 200  # that the palette offers; the page of all desks finds the others
 
 
 @member(Role.VIEWER)
+@costs(
+    get="article, counter, help centre, placed stream, requester, search segment, ticket, watermark",
+    query="help centre, member, noted tickets, requesters by name, search directory, ticket, tickets by status",
+    trips=4,
+    reads=100,
+)
 @require_safe
 def search(request: TenantRequest) -> HttpResponse:
     """Show the tickets that a text finds, the best first. Errors of a query are explained on the same page."""
@@ -63,6 +70,7 @@ def search(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="counter, search segment, ticket", query="member, search directory", trips=3, reads=30)
 @require_safe
 def suggest(request: TenantRequest) -> HttpResponse:
     """Offer what a text that is still being typed may mean, as options for the list below the box.
@@ -83,6 +91,7 @@ def suggest(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
+@costs(get="agent, saved views", query="membership", trips=2, reads=10)
 @require_safe
 def commands(request: TenantRequest) -> HttpResponse:
     """Name what the command palette leads to beside the page's own links: saved views, the starred ones first, the

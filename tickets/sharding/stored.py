@@ -10,6 +10,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
 from portal.schema.registry import Grant, declare
 from tenants.tenancy.stored import DIRECTORY, TENANTS
@@ -85,4 +86,10 @@ def _cooled(tenant_id: str, raw: Raw) -> Raw:
 declare_holding(
     jobs("reshardings", RESHARDINGS, Stage.BESIDE, history=PAST_RESHARDINGS, left_out=_OF_THIS_PLACE),
     Holding("heat", (DIRECTORY,), _heat, Stage.BESIDE, without=_cooled, left_out=_OF_THIS_PLACE),
+)
+
+
+declare_keys(
+    DIRECTORY,
+    {"resharding": "RESHARDING, <tenant>", "past resharding": "RESHARDED#<tenant>, <time>", "heat": "HEAT, <worker>"},
 )

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
@@ -23,6 +24,15 @@ _PAGE: Final = "tickets:sla"
 
 
 @member(Role.ADMIN)
+@costs(on="GET", trips=1, reads=2)
+@costs(
+    on="POST",
+    get="audit chain, targets",
+    write="audit chain, audit row, membership, setup, targets",
+    trips=6,
+    reads=5,
+    writes=20,
+)
 @get_or_post
 def sla_page(request: TenantRequest) -> HttpResponse:
     """Show the policy, or store what was entered as its next version. A conflict keeps what was typed."""

@@ -15,6 +15,7 @@ from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
@@ -27,6 +28,8 @@ _AT: Final = "at"
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="ticket", trips=1, reads=2)
+@costs(on="POST", get="ticket", write="due row, ticket", trips=4, reads=2, writes=20)
 @get_or_post
 def snooze(request: TenantRequest, number: int) -> HttpResponse:
     """Snooze a ticket for a choice or until a typed time; without a choice, ask for one."""
@@ -57,6 +60,7 @@ def snooze(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(get="ticket", trips=1, reads=2)
 @require_POST
 def wake(request: TenantRequest, number: int) -> HttpResponse:
     """End a snooze."""

@@ -15,6 +15,7 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
@@ -25,6 +26,16 @@ from tickets.ticket.stored import is_requester
 
 
 @member(Role.AGENT)
+@costs(on="GET", get="requester, ticket", query="tickets of a requester", trips=2, reads=4)
+@costs(
+    on="POST",
+    get="audit chain, mail settings, requester",
+    query="member, ticket, tickets of a requester",
+    write="audit chain, audit row, mail settings, membership, ticket",
+    trips=14,
+    reads=25,
+    writes=50,
+)
 @get_or_post
 def mark(request: TenantRequest, number: int) -> HttpResponse:
     """Mark a ticket as spam and block its sender; before, ask a list's key about it, and then offer the sender's other
@@ -68,6 +79,7 @@ def _said(number: int, marked: Marked) -> str:
 
 
 @member(Role.AGENT)
+@costs(get="audit chain", query="ticket", write="audit chain, audit row, ticket", trips=6, reads=10, writes=30)
 @require_POST
 def mark_many(request: TenantRequest) -> HttpResponse:
     """Mark the chosen tickets of a sender who is blocked already."""
@@ -88,6 +100,14 @@ def mark_many(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(
+    get="audit chain, mail settings, requester",
+    query="ticket",
+    write="audit chain, audit row, mail settings, membership, ticket",
+    trips=11,
+    reads=12,
+    writes=60,
+)
 @require_POST
 def unmark(request: TenantRequest, number: int) -> HttpResponse:
     """Take the mark of spam back."""
@@ -103,6 +123,7 @@ def unmark(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
+@costs(query="tickets by status", trips=1, reads=20)
 @require_safe
 def all_spam(request: TenantRequest) -> HttpResponse:
     """List what is marked as spam, the last first."""

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests
@@ -27,6 +28,7 @@ from tickets.tags.forms import COLOURS, ColourForm, RenameTagForm
 
 
 @member(Role.AGENT)
+@costs(get="bulk job, watermark", query="aggregate", trips=1, reads=10)
 @require_safe
 def all_tags(request: TenantRequest) -> HttpResponse:
     """List the tags that are used most, with how many tickets have each."""
@@ -54,6 +56,15 @@ def all_tags(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(on="GET")
+@costs(
+    on="POST",
+    get="audit chain",
+    write="audit chain, audit row, bulk job, membership, setup",
+    trips=7,
+    reads=5,
+    writes=30,
+)
 @get_or_post
 def edit_tag(request: TenantRequest) -> HttpResponse:
     """Rename a tag, merge it into another one, delete it, or give it a colour."""
@@ -111,6 +122,7 @@ def _act(
 
 
 @member(Role.AGENT)
+@costs(get="watermark", query="aggregate", trips=1, reads=10)
 @require_safe
 def tag_options(request: TenantRequest) -> HttpResponse:
     """Offer tags for what is typed in a field of tags."""

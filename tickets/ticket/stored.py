@@ -25,6 +25,7 @@ from pynamodb.expressions.condition import size
 from portal import zones
 from portal.dynamo.models import Item, KeepsUnknown, Kinds
 from portal.schema import keys as all_keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.registry import Grant, declare
 from portal.schema.tables import Index, Table
 from tickets.ticket.fields import FIELDS, Channel
@@ -568,3 +569,20 @@ class RequestItem(Item):
     sk = UnicodeAttribute(range_key=True)
     number = NumberAttribute()
     expires_at = NumberAttribute()
+
+
+declare_keys(
+    TICKETS,
+    {
+        "ticket": "TENANT#<tenant>|TICKET#<number>, <part>",
+        "counter": "TENANT#<tenant>|COUNTER, <part>",
+        "request": "TENANT#<tenant>|REQUEST#<request>, <part>",
+    },
+    indexes={
+        "tickets by status": "gsi-status-updated",
+        "tickets by resolver": "gsi-status-resolver",
+        "noted tickets": "gsi-raised",
+        "noted tickets by resolver": "gsi-raised-resolver",
+        "tickets of a requester": "gsi-requester",
+    },
+)

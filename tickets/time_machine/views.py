@@ -12,6 +12,7 @@ from portal import clock
 from portal.errors import Invalid
 from portal.web import moments
 from portal.web.access import member
+from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -22,6 +23,7 @@ from tickets.time_machine.past_tickets import PastFilter
 
 
 @member(Role.ADMIN)
+@costs(get="counter, ticket", query="ticket", trips=4, reads=12)
 @require_safe
 def past_queue(request: TenantRequest) -> HttpResponse:
     """List the tickets that existed at a moment, all or those of one kind; without a moment, ask for it."""
@@ -38,6 +40,7 @@ def past_queue(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(query="ticket", trips=1, reads=8)
 @require_safe
 def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
     """Show a ticket as it was at a moment beside what it is now; without one, as it is, with its latest changes."""
@@ -52,6 +55,14 @@ def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.ADMIN)
+@costs(
+    get="audit chain, member, ticket",
+    query="member, ticket",
+    write="audit chain, audit row, outbox row, ticket",
+    trips=8,
+    reads=30,
+    writes=80,
+)
 @require_POST
 @heavy
 def restore(request: TenantRequest) -> HttpResponse:

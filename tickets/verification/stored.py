@@ -9,6 +9,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_people
 from tickets.ticket.stored import TICKETS
 
@@ -67,3 +68,6 @@ def _recounts(reader: Reader) -> Iterator[StoredItem]:
 
 declare_holding(Holding("recounts", (TICKETS,), _recounts, Stage.BESIDE, left_out="a recount is made anew"))
 declare_people("aggregates", "tickets.verification.verify")
+
+
+declare_keys(TICKETS, {"recount": "TENANT#<tenant>|RECOUNT, <part>"})

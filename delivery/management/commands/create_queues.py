@@ -10,9 +10,11 @@ from delivery.queues import queue_readers
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 
 
 class Command(PortalCommand):
+    costs = cost()
     help = "Create the queues that what leaves the desk goes through. Existing ones are left as they are."
 
     def add_arguments(self, parser: CommandParser) -> None:

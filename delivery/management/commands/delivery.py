@@ -10,6 +10,7 @@ from delivery.queues import holds
 from delivery.queues.holds import HoldApplier
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 
@@ -23,6 +24,12 @@ _ACTS = {
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="audit chain, hold of deliveries, slug, tenant",
+        query="hold of deliveries, outbox rows by status, placed tenant",
+        write="audit chain, audit row, hold of deliveries",
+        per="delivery",
+    )
     help = (
         "Say whether a tenant's deliveries go out (show), or change that. pause: everything waits. drain: what was "
         "written until now goes out, what comes later waits. resume: everything goes out, what waited too. drop: what "

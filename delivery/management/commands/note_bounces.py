@@ -10,11 +10,13 @@ from django.core.management.base import CommandParser
 from delivery.mail import bounces
 from portal.management.worker_command import WorkerCommand
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 
 _POLL_SECONDS = 5  # a poll is not cancelled, so stopping takes as long
 
 
 class Command(WorkerCommand):
+    costs = cost(write="suppressed address", per="bounce")
     help = (
         "Read the queue in which Amazon SES tells what bounced and what was reported as unwanted, until it is empty; "
         "nothing is mailed to those addresses any more, see mail_address. With --follow, go on until Ctrl-C or "

@@ -12,6 +12,7 @@ from delivery.queues.allocation import said
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 
@@ -19,6 +20,7 @@ BY = Actor(origin="queues")
 
 
 class Command(PortalCommand):
+    costs = cost(per="tenant")
     help = (
         "show: each tenant's queues, how full they are, and who shares most. assign: give a set to each tenant that "
         "has none, and forget the sets of tenants that do not exist. check: whether every tenant has a set, stored "

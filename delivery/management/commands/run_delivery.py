@@ -15,10 +15,12 @@ from delivery.queues.queue_readers import QueueReaders
 from delivery.queues.queue_transport import QueueTransport
 from portal.management.command import whole_number
 from portal.management.worker_command import LOOK_SECONDS, WorkerCommand
+from portal.schema.access_patterns import cost
 from portal.schema.registry import Role
 
 
 class Command(WorkerCommand):
+    costs = cost(per="delivery")
     help = (
         "Deliver what leaves the desks, and file the letters that come in, until Ctrl-C or SIGTERM; then finish what "
         "runs, and give back what has not "

@@ -12,11 +12,18 @@ from delivery.queues.periodic_work import PeriodicWork
 from delivery.queues.queue_transport import QueueTransport
 from delivery.queues.sender import Sender
 from portal.management.worker_command import FollowCommand
+from portal.schema.access_patterns import cost
 from portal.schema.registry import Role
 from portal.streams.poller import Poller
 
 
 class Command(FollowCommand):
+    costs = cost(
+        get="finished shard",
+        query="finished shard, hold of deliveries, outbox rows by status, placed tenant, poller, watermark",
+        write="outbox row, poller, shard, watermark",
+        per="event",
+    )
     help = (
         "Follow the outbox's stream and send what is new to the queues, until Ctrl-C or SIGTERM; and send what is due "
         "again, or was missed, as the index of pending rows has it. Tenants with an outbox of their own are served "

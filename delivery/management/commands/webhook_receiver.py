@@ -17,9 +17,11 @@ from delivery.webhooks.development_receiver import ReceiverPage, Receiving
 from portal.errors import Invalid
 from portal.mailing import development_mail
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 
 
 class Command(PortalCommand):
+    costs = cost()
     help = (
         "Receive webhooks on this machine, at WEBHOOK_RECEIVER: show what arrives, check the signatures by the secrets "
         "that its page is told, answer slowly or with errors on wish. The page /mail shows the mails that were written "

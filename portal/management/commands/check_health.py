@@ -15,6 +15,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Unavailable
 from portal.management.command import PortalCommand
 from portal.schema import registry
+from portal.schema.access_patterns import cost
 from portal.schema.tables import Table
 from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
@@ -23,6 +24,7 @@ from portal.web import readiness
 
 
 class Command(PortalCommand):
+    costs = cost(get="placed stream, queue depths, watermark", query="due rows by time, placed tenant", per="table")
     help = (
         "Say whether the engine answers, every table is active and as declared, and the stream worker keeps up; also "
         "for the tenants that have tables of their own. "

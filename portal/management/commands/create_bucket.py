@@ -8,9 +8,11 @@ from django.conf import settings
 
 from portal.management.command import PortalCommand
 from portal.objects import object_store
+from portal.schema.access_patterns import cost
 
 
 class Command(PortalCommand):
+    costs = cost()
     help = "Create the bucket of letters and files, where there is none. On AWS the template creates it."
 
     def work(self, options: dict[str, Any]) -> None:

@@ -12,12 +12,14 @@ from portal.dynamo import provisioning
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
 from portal.schema import registry
+from portal.schema.access_patterns import cost
 from portal.schema.tables import Table
 from portal.streams import stream_source
 from portal.web import checks
 
 
 class Command(PortalCommand):
+    costs = cost()
     requires_system_checks = (checks.SETTINGS,)
     help = (
         "Create the tables, their indexes, streams and TTL. Existing tables are compared and left as they are; "

@@ -9,9 +9,11 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
 from portal.management.demo_processes import CREATE_BUCKET, CREATE_QUEUES
+from portal.schema.access_patterns import cost
 
 
 class Command(PortalCommand):
+    costs = cost(per="ticket")
     help = (
         "Create the tables, the queues and the bucket where they are missing, and with --seed the sample data where "
         "there are none. `demo` runs it before anything else."

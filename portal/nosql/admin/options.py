@@ -26,6 +26,7 @@ from portal.nosql.admin.changelist import CURSOR_VAR, DynamoChangeList
 from portal.nosql.admin.site import AuditedChange, content_type
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.nosql.planner.patterns import CustomListing, Query
+from portal.schema.access_patterns import Cost
 
 REASON_LIMIT = 300  # characters; an audit row keeps up to 500 of a value
 
@@ -92,6 +93,9 @@ class DynamoAdmin(_ModelAdmin):
     change_form_template = "nosql_admin/change_form.html"
     delete_confirmation_template = "nosql_admin/delete_confirmation.html"
     object_history_template = "nosql_admin/object_history.html"
+    # What each of its pages may cost; a page does not start without: see portal/schema/access_patterns.py.
+    get_costs: ClassVar[Cost | None] = None
+    post_costs: ClassVar[Cost | None] = None
     object_actions: ClassVar[tuple[ObjectAction, ...]] = ()
     object_action_template = "nosql_admin/object_action.html"
     list_per_page = 25

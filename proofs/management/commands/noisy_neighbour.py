@@ -24,6 +24,7 @@ _START_SECONDS: Final = 7.0  # that engine and processes of a trial take, about
 
 
 class Command(PortalCommand):
+    costs = None  # it does whatever people do
     help = (
         "Measure what a noisy tenant does to nineteen others: quiet, noisy and cooldown as in the slides on shuffle "
         "sharding, on real queues, which it starts itself. Four noises: load, a slow receiver, poison that hangs, and "

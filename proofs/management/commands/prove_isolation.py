@@ -24,6 +24,7 @@ CANNOT_RUN = 2
 
 
 class Command(PortalCommand):
+    costs = None  # it does whatever people do
     help = (
         "Prove that no tenant reaches another's data: N randomised hostile requests in the name of every tenant, "
         "through keys, guard, portal and API, then the same against layers broken on purpose. Nobody's data change. "

@@ -16,6 +16,7 @@ _SHOWN: Final = 20  # wrong answers
 
 
 class Command(PortalCommand):
+    costs = None  # it does whatever people do
     help = (
         "Ask the search of a tenant random words, prefixes, phrases and mixtures of them, and compare each answer "
         "with a plain recount of the words in the stored texts. Writes nothing, needs no worker; what is written "

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.management.commands.create_tenant import account
 from tenants.membership import member_changes
@@ -15,6 +16,12 @@ from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, audit chain, slug, tenant",
+        write="audit chain, audit row, member, membership, tenant",
+        reads=12,
+        writes=25,
+    )
     help = (
         "Add the owner of an account to a tenant, from their next click on. Somebody who is a member already keeps the "
         "same role, and the exit status is 1."

@@ -7,10 +7,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.lifecycle import certificates
 
 
 class Command(PortalCommand):
+    costs = cost()
     help = (
         "Print the public keys of this installation's certificates as JSON, former ones included: who verifies "
         "certificates elsewhere gives this to verify_certificate --keys. Needs no database."

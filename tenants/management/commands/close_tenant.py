@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal import clock
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import closing_mails, desk_closing
 from tenants.management.tenant_change import TenantChangeCommand
@@ -14,6 +15,13 @@ from tenants.tenancy.stored import TenantItem, TenantStatus
 
 
 class Command(TenantChangeCommand):
+    costs = cost(
+        get="audit chain, slug, tenant",
+        query="member",
+        write="audit chain, audit row, closing tenant, tenant, tenant by name",
+        reads=10,
+        writes=25,
+    )
     help = (
         "Close a tenant: it can only be read from now on, its owners get a mail, and once the grace is over it may be "
         "purged. Nothing is deleted by this; reopen_tenant undoes it. A tenant that is closing already is left so."

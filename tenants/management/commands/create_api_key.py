@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 from portal import clock
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, whole_number
+from portal.schema.access_patterns import cost
 from tenants.api_keys import key_changes, scopes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
@@ -21,6 +22,9 @@ SCOPES: Final = ", ".join(scope.value for scope in Scope)
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="audit chain, slug, tenant", query="API key", write="API key, audit chain, audit row", reads=8, writes=20
+    )
     help = "Make an API key of a tenant and print it, and nothing else, on standard output. It is not shown again."
     again = "The key may have been made. The page API keys of the desk shows it, and there it can be revoked."
 

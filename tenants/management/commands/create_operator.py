@@ -7,12 +7,16 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.errors import Conflict
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.management.commands import create_user
 from tenants.sign_in import accounts
 
 
 class Command(create_user.Command):
+    costs = cost(
+        get="account, address, audit chain", write="account, address, audit chain, audit row", reads=10, writes=20
+    )
     help = (
         "Create the account of a platform operator, who signs in like everybody else and finds the admin at /admin/. "
         "With --existing, make somebody who has an account an operator. The password is read as create_user reads it. "

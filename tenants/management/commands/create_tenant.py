@@ -10,6 +10,7 @@ from django.core.management.base import CommandParser
 
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import invitations, mails
@@ -19,6 +20,14 @@ from tenants.tenancy import placements
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="audit chain, slug, suppressed address",
+        query="given queues",
+        write="audit chain, audit row, given queues, invitation, invitation link, invited, "
+        "placed tenant, queue set, slug, tenant, tenant by name",
+        reads=5,
+        writes=50,
+    )
     help = "Create a tenant. If its slug is taken, nothing is created and the exit status is 1."
     again = "The tenant may have been created. Run the command again to find out."
 

@@ -15,6 +15,7 @@ from django.core.validators import validate_email
 from portal import plain_text
 from portal.errors import Conflict, Invalid
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
@@ -25,6 +26,9 @@ PASSWORD_LIMIT: Final = 1000  # characters, as the forms have it
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, audit chain", write="account, address, audit chain, audit row", reads=6, writes=20
+    )
     help = (
         "Create an account. The password comes from the environment variable that --password-env names. Without that "
         "option it is asked for twice on a terminal, and is otherwise the first line of stdin. If the address has an "

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import tenant_export
 from tenants.tenancy import tenant_directory
@@ -17,6 +18,15 @@ BY = Actor(origin="export_tenant")
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="API answer, address of a requester, audit chain, counter, letter, move, purge, "
+        "requester, resharding, slug, tenant",
+        query="*",
+        write="API answer, aggregate, audit chain, audit row, closing tenant, counter, due row, file, "
+        "import, import source, letter, move, move log, past move, placed tenant, purge, "
+        "request, resharding, tenant, tenant by name, ticket",
+        per="item",
+    )
     help = (
         "Write all that belongs to a tenant into one file, while its people work: tickets, members, endpoints, keys, "
         "settings and the audit trail. import_tenant brings it in again. The file is there when it is whole. The "

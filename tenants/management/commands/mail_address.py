@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.sign_in import suppressed_addresses
 
@@ -14,6 +15,9 @@ BY = Actor(origin="mail_address")
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="audit chain, suppressed address", write="audit chain, audit row, suppressed address", reads=3, writes=20
+    )
     help = (
         "Say whether mail is sent to an address (show): none is after mail to it bounced for good, or was reported as "
         "unwanted. clear lets it be sent again, which is kept in the platform's audit trail."

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_settings
 from tenants.management.tenant_change import TenantChangeCommand
@@ -16,6 +17,13 @@ from tenants.tenancy.stored import TenantItem
 
 
 class Command(TenantChangeCommand):
+    costs = cost(
+        get="audit chain, slug, tenant",
+        query="member",
+        write="audit chain, audit row, membership, slug, tenant, tenant by name",
+        reads=20,
+        writes=50,
+    )
     help = (
         "Give a tenant another short name, as its owners can in its settings. For one whose name has become the "
         "beginning of other addresses with a new version: nobody reaches its pages under it. Mail to the former name "

@@ -8,11 +8,19 @@ from django.core.management.base import CommandParser
 
 from portal.errors import NotFound
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.sign_in import accounts, factors
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, audit chain",
+        query="second factor, sessions by person",
+        write="account, audit chain, audit row, second factor",
+        reads=10,
+        writes=25,
+    )
     help = (
         "Remove all second factors and recovery codes of somebody who has lost them. Every session of the account "
         "ends, the person is told by mail, and signs in by the password alone until another factor is added. Make sure "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import tenant_lifecycle
 from tenants.management.tenant_change import TenantChangeCommand
@@ -11,6 +12,12 @@ from tenants.tenancy.stored import TenantItem, TenantStatus
 
 
 class Command(TenantChangeCommand):
+    costs = cost(
+        get="audit chain, slug, tenant",
+        write="audit chain, audit row, suspended tenant, tenant, tenant by name",
+        reads=8,
+        writes=25,
+    )
     help = (
         "Suspend a tenant. From their next click on, its members see a page that says so. Nothing is deleted. "
         "A tenant that is suspended already is left as it is."

@@ -10,12 +10,14 @@ from django.core.management.base import CommandError, CommandParser
 from portal import clock
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.chain import Head
 from tenants.tenancy import tenant_directory
 
 
 class Command(PortalCommand):
+    costs = cost(get="slug, tenant", query="audit chain, audit row, tenant by name", per="audit row")
     help = (
         "Read the audit trail of one tenant, or of the platform and all tenants, and name each row that was altered, "
         "deleted or inserted. If there is one, the exit status is 1. Also print a fingerprint of each trail; while it "

@@ -11,10 +11,12 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Invalid
 from portal.management.command import PortalCommand
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.lifecycle import certificates
 
 
 class Command(PortalCommand):
+    costs = cost()
     help = (
         "Verify certificates of deletion and signed pages: that every byte is as it was signed, and of several "
         "certificates that each names the one before it. Needs no database and no network. Status 0: all are good; 1: "

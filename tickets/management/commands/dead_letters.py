@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict, NotFound
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 from tickets.counting import dead_letters
@@ -19,6 +20,7 @@ BY = Actor(origin="dead_letters")
 
 
 class Command(PortalCommand):
+    costs = cost(per="dead letter")
     help = (
         "Show the stream records that could not be counted, count them after all, or throw them away. list prints one "
         "line for each: id, tenant, time and reason. replay counts them by the rules of today, and applies each "

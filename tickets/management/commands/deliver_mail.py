@@ -13,6 +13,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tickets.letters import arrival, desk_addresses, envelope, posting
 
 
@@ -24,6 +25,7 @@ def _verdict(text: str) -> tuple[str, str]:
 
 
 class Command(PortalCommand):
+    costs = cost(get="slug, tenant", per="letter")
     help = (
         "Bring a letter in from a file (- for standard input), as if it had come by mail to the given addresses. They "
         "decide which desks get it, not what the letter says."

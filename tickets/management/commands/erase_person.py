@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand, Progress
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
 from tickets.data import desk_person, person_erasing, person_finding
@@ -16,6 +17,16 @@ BY = Actor(origin="erase_person")
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, address of a requester, aggregate, audit chain, counter, file, "
+        "letter, mail settings, member, requester, slug, tenant, ticket",
+        query="API key, article, audit row, group turns, help centre, invitation, letters by time, "
+        "member, notice, ready answer, rule, saved views, ticket, webhook",
+        write="API key, address of a requester, aggregate, article, audit chain, audit row, file, "
+        "help centre, invitation, invitation link, invited, letter, ready answer, requester, "
+        "rule, tenant, ticket, unreached invitation, webhook",
+        per="ticket of the person",
+    )
     help = (
         "Replace somebody who is no member any more by a pseudonym in all tickets of a desk. The numbers stay. The "
         "audit trail is not changed, and shows the pseudonym. A name that somebody wrote in a text stays. find_person "

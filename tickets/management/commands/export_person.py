@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal import atomic_file
 from portal.management.command import PortalCommand, Progress
+from portal.schema.access_patterns import cost
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import context, tenant_directory
@@ -19,6 +20,14 @@ BY = Actor(origin="export_person")
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, address of a requester, aggregate, audit chain, counter, "
+        "mail settings, member, requester, slug, tenant",
+        query="API key, audit row, group turns, help centre, invitation, letters by time, member, "
+        "notice, ready answer, rule, saved views, ticket, webhook",
+        write="audit chain, audit row",
+        per="ticket of the person",
+    )
     help = (
         "Write what a desk holds of the person with an address, as one JSON document. The export is recorded in the "
         "audit trail, without the address. An address that the desk does not know is refused: no file, no record. Exit "

@@ -15,6 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal import atomic_file
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from portal.web import moments
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -28,6 +29,12 @@ BY = Actor(origin="export_tickets")
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="audit chain, counter, requester, setup, slug, tenant",
+        query="ticket",
+        write="audit chain, audit row",
+        per="ticket",
+    )
     help = (
         "Write all tickets of a tenant, internal notes included, one JSON object on each line, by number. "
         "import_archive takes them back. On standard output, or in a file that is there when it is whole. The export "

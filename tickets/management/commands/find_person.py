@@ -8,11 +8,18 @@ from django.core.management.base import CommandParser
 
 from portal import clock
 from portal.management.command import PortalCommand, Progress
+from portal.schema.access_patterns import cost
 from tenants.tenancy import context, tenant_directory
 from tickets.data import desk_person, person_finding
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, address of a requester, aggregate, counter, mail settings, requester, slug, tenant",
+        query="API key, audit row, group turns, help centre, invitation, letters by time, member, "
+        "notice, ready answer, rule, saved views, ticket, webhook",
+        per="ticket of the person",
+    )
     help = (
         "Say where a desk knows the person with an address: membership, invitations, tickets, comments, texts that "
         "have the address, the audit trail. Changes nothing. Exit status: 0, whether there is something or not."

@@ -13,6 +13,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Invalid
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.tenancy import context, tenant_directory
 from tickets.data.archive_reader import size_of
 from tickets.data.import_rows import short
@@ -23,6 +24,13 @@ STRANGERS_NAMED = 20  # by name, those with most tickets
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="address of a requester, audit chain, counter, move, purge, requester, resharding, setup, slug, tenant",
+        query="import source, member, ticket",
+        write="address of a requester, audit chain, audit row, closing tenant, counter, import, "
+        "import source, move, purge, requester, tenant, tenant by name, ticket",
+        per="row",
+    )
     help = (
         "Import an issue archive as i-d-template's archive tool writes it: issues and pull requests become tickets, "
         "their conversation becomes comments, labels become tags; reviews of code are left out. Or what export_tickets "

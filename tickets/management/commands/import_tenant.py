@@ -14,6 +14,7 @@ from portal.errors import Conflict
 from portal.mailing.outgoing import OutgoingMail
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_closing, import_notes
 from tenants.lifecycle.tenant_import import TenantImport
@@ -26,6 +27,12 @@ ABANDONED = "Its import was abandoned."
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, arriving tenant, audit chain, purge, slug, tenant",
+        query="arriving tenant, given queues, member, purge",
+        write="*",
+        per="item",
+    )
     help = (
         "Bring a tenant in from the file that export_tenant has written. Nothing is written before the whole file is "
         "found to be as it was written, the chain of its audit trail included. Members are known by their addresses; "

@@ -12,6 +12,7 @@ from portal import clock
 from portal.dynamo.placement import Placement
 from portal.errors import Conflict
 from portal.management.command import placement, whole_number
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import placements, tenant_directory
 from tenants.tenancy.stored import TenantItem
@@ -23,6 +24,15 @@ from tickets.moving.tenant_mover import job_of
 
 
 class Command(JobCommand):
+    costs = cost(
+        get="audit chain, counter, import source, marker, move, request, resharding, slug, tenant",
+        query="API answers by time, aggregate, bulk part, counter, due row, export part, file, "
+        "import, letters by time, move log, outbox rows by tenant, past move, recount, "
+        "rehearsal part, request, rule run, search directory, ticket",
+        write="aggregate, audit chain, audit row, counter, marker, move, move log, past move, "
+        "placed tenant, request, resharding, tenant, ticket",
+        per="item",
+    )
     help = (
         "Move the content of a desk to tables of its own (bridge), to those at a site of the settings (silo/NAME), or "
         "back to those of all (pool), while people go on working: readers notice nothing, and writes wait once for a "

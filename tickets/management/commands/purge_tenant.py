@@ -11,6 +11,7 @@ from portal.dynamo.placement import Placement
 from portal.errors import Conflict, Unavailable
 from portal.management.command import PortalCommand, Progress, number
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates
 from tenants.tenancy import tenant_directory
@@ -22,6 +23,13 @@ MOST_RATE = 10_000
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="address of a requester, audit chain, counter, dead letter, import source, letter, "
+        "marker, membership, move, purge, request, requester, resharding, slug, tenant",
+        query="*",
+        write="*",
+        per="item",
+    )
     help = (
         "Delete a closed tenant whose grace is over, with all that is stored for it, and print the certificate. It "
         "cannot be undone. It may be stopped at any time; run again, it goes on where it was. Needs a running stream "

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.verification import rebuild, recount
@@ -18,6 +19,12 @@ SHOWN = 40  # counts that were wrong, of one tenant
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="aggregate, counter, finished shard, shard, slug, tenant, ticket",
+        query="aggregate, dead letter, tenant by name",
+        write="aggregate, counter, marker, ticket",
+        per="ticket",
+    )
     help = (
         "Count the aggregates of tenants anew, through the stream and while people go on working: each ticket is "
         "touched once, and what is left of the old counts is what was wrong. Costs two write units per KB of each "

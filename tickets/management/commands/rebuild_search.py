@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.search import index_check, index_rebuild
@@ -15,6 +16,12 @@ from tickets.verification.recount import last_number
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="counter, finished shard, recount, shard, slug, tenant",
+        query="aggregate, search directory, search segment, ticket",
+        write="marker, recount, search directory, search segment",
+        per="ticket",
+    )
     help = (
         "Make the search index of tenants anew from the stored texts: for tickets of before there was a search, for a "
         "new version of the tokenizer, or where verify_search finds anything missing or foreign. People search and "

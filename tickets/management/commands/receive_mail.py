@@ -10,10 +10,12 @@ from django.core.management.base import CommandError, CommandParser
 from portal.engines.endpoint import LOOPBACK, port_obstacle
 from portal.management.command import whole_number
 from portal.management.worker_command import WorkerCommand
+from portal.schema.access_patterns import cost
 from tickets.letters import smtp_receiver
 
 
 class Command(WorkerCommand):
+    costs = cost(per="letter")
     help = (
         "Take letters by SMTP on this machine alone, and bring them in as Amazon SES would, until Ctrl-C or SIGTERM. "
         "For development: it asks nobody for a password, and takes each sender as confirmed. `make run` starts it."

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from portal.errors import Conflict
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount, file_size
+from portal.schema.access_patterns import cost
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantStatus
 from tickets.attachments import orphaned_copies
@@ -16,6 +17,7 @@ from tickets.attachments.orphaned_copies import CopiesFound
 
 
 class Command(PortalCommand):
+    costs = cost(get="slug, tenant", query="file, tenant by name", per="file")
     help = (
         "Compare the files in the bucket with the tickets of the desks, and delete those that no ticket names: a "
         "process that was killed while it attached them has left them. Files of the last hour are left alone. Run it "

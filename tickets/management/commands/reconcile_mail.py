@@ -8,12 +8,16 @@ from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantStatus
 from tickets.letters import reconciling, unclaimed
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="slug, tenant, waiting letters", query="letters by time, letters that wait, tenant by name", per="letter"
+    )
     help = (
         "Compare the bucket of letters with the ledgers of the desks. Letters that nobody has handed to a desk, and "
         "those that a desk has and its ledger does not know, are filed again; what was filed meanwhile stays as it is. "

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Conflict
 from portal.management.command import whole_number
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.placements import ShardLayout
@@ -23,6 +24,12 @@ from tickets.sharding.stored import ReshardItem
 
 
 class Command(JobCommand):
+    costs = cost(
+        get="audit chain, resharding, slug, tenant",
+        query="tickets by status",
+        write="audit chain, audit row, past resharding, resharding, tenant, ticket",
+        per="ticket",
+    )
     help = (
         "Spread the tickets of a tenant over another number of partitions in the indexes, while people go on working: "
         "lists stay whole at every moment, and nobody's form becomes stale. It may be stopped at any moment, even "

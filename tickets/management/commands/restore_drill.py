@@ -25,6 +25,7 @@ from portal.isolation import policies
 from portal.management import demo_processes
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from portal.web import moments
 from tenants.audit_trail import drills, recording
 from tenants.audit_trail.drills import Drill, DrillResult
@@ -50,6 +51,7 @@ class DrillReport:
 
 
 class Command(PortalCommand):
+    costs = cost(per="item")
     help = (
         "Restore all tables to a moment, into tables of another prefix beside the living ones, verify audit trails, "
         "aggregates and search of all tenants there, say how much would have been lost (RPO), how long it took (RTO) "

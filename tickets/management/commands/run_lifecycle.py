@@ -8,10 +8,12 @@ from django.core.management.base import CommandParser
 
 from portal.management.worker_command import WorkerCommand
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.following import lifecycle_work
 
 
 class Command(WorkerCommand):
+    costs = cost(per="job")
     help = (
         "Carry out the moves, the ends of old copies and the purges that operators order in the admin, until Ctrl-C or "
         "SIGTERM; what is at work is let go at its next step, and goes on with the next one. Any number of these may "

@@ -14,6 +14,7 @@ from delivery.timers.due_worker import DueWorker
 from portal.errors import Unavailable
 from portal.load import reporting
 from portal.management.worker_command import FollowCommand
+from portal.schema.access_patterns import cost
 from portal.schema.registry import Role
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.poller import Poller
@@ -25,6 +26,13 @@ from tickets.ticket.stored import TICKETS
 
 
 class Command(FollowCommand):
+    costs = cost(
+        get="finished shard",
+        query="bulk job, due rows by time, export, finished shard, move, placed tenant, poller, "
+        "purge, rehearsal, resharding, search directory, watermark",
+        write="aggregate, poller, search directory, shard, watermark",
+        per="change",
+    )
     help = (
         "Follow the tickets' stream, keep the aggregates and the search indexes, carry out what is to be resharded, "
         "and do what the due index has for this moment, such as waking snoozed tickets; where processes have no roles "

@@ -9,12 +9,18 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from tenants.tenancy import context, tenant_directory
 from tickets.search import ticket_search
 from tickets.search.results import Found, Hit, Piece
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="counter, requester, setup, slug, tenant, ticket",
+        query="member, requesters by name, search directory, ticket",
+        reads=15,
+    )
     help = (
         "Search the tickets of a tenant, internal notes included, and print the best ones with what was found. The "
         "query is what one types into the search box; one that begins with a minus stands at the end, behind --. Exit "

@@ -13,10 +13,20 @@ from django.core.management.base import CommandParser
 from portal import clock
 from portal.management.command import PortalCommand, Progress, whole_number
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.seeding import cast, demonstration
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, article, audit chain, counter, help centre, import source, looks, "
+        "public form, slug, tenant, ticket",
+        query="certificate, closing tenant, given queues, help centre, member, ready answer",
+        write="account, address, address of a requester, article, audit chain, audit row, counter, "
+        "given queues, help centre, import source, looks, member, membership, public form, "
+        "queue set, ready answer, requester, slug, tenant, tenant by name, ticket",
+        per="ticket",
+    )
     help = (
         "Fill the database with invented tenants, people and tickets: Acme, Globex and others, with alice@example.com "
         "and her colleagues to sign in as. Their password is the setting DEMO_PASSWORD. The "

@@ -9,10 +9,20 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, whole_number
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.seeding import cast, conversation, demonstration
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="account, address, address of a requester, file, inbox, letter, looks, mail settings, "
+        "member, membership, outbox row, requester, setup, suppressed address, tenant, ticket, "
+        "waiting letters",
+        query="certificate, closing tenant, hold of deliveries, letters by time, member, ticket, "
+        "tickets of a requester",
+        write="address of a requester, counter, file, letter, outbox row, request, requester, ticket",
+        per="ticket",
+    )
     help = (
         "Let three customers write to the first desk of the sample data, by SMTP at MAIL_RECEIVER, answer two of them, "
         "and let one write back. It needs DEBUG=1, the sample data, receive_mail and the workers. make run starts it. "

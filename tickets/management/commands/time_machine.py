@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Invalid
 from portal.management.command import PortalCommand
+from portal.schema.access_patterns import cost
 from portal.web import moments
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy import context, tenant_directory
@@ -24,6 +25,12 @@ BY = Actor(origin="time_machine")
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="audit chain, counter, setup, slug, tenant, ticket",
+        query="member, ticket",
+        write="audit chain, audit row, ticket",
+        per="ticket",
+    )
     help = (
         "Print what is different in tickets of a tenant since a moment. With --restore, make them what they were, each "
         "by a change that its history and the tenant's audit trail tell of. Exit status: 0 done; 1 stopped by an "

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from portal.errors import Conflict
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.management import tenant_option
 from tickets.management.commands.rebuild_aggregates import run_rebuild
 from tickets.management.tenant_option import Chosen
@@ -35,6 +36,12 @@ class Checked:
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="aggregate, counter, finished shard, recount, shard, slug, tenant, ticket",
+        query="aggregate, dead letter, recount, tenant by name",
+        write="aggregate, counter, marker, recount, ticket",
+        per="ticket",
+    )
     help = (
         "Recount the tickets of tenants and compare with the aggregates that the stream worker keeps. Says beforehand "
         "how many read units that takes. Changes nothing, unless --repair is given; then tenants that drift are "

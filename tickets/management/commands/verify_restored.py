@@ -21,6 +21,7 @@ from portal.dynamo import client, meter, point_in_time
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Conflict
 from portal.management.command import INTERRUPTED, PortalCommand
+from portal.schema.access_patterns import cost
 from portal.streams import stream_source
 from portal.streams.poller import Poller
 from portal.streams.stream_source import POOLED, StreamSource
@@ -61,6 +62,7 @@ class RestoredReport:
 
 
 class Command(PortalCommand):
+    costs = cost(get="tenant", query="placed tenant, tenant by name", per="item")
     help = (
         "Verify everything in the tables of a drill, which DYNAMODB_TABLE_PREFIX names: audit trails, aggregates and "
         "search of all tenants, by verify_audit, verify_aggregates and verify_search. Follows the stream of the "

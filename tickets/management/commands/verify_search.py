@@ -10,6 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tickets.management import tenant_option
 from tickets.management.tenant_option import Chosen
 from tickets.search import index_check
@@ -21,6 +22,12 @@ SHOWN = 40  # postings of one kind and tenant; --json has more
 
 
 class Command(PortalCommand):
+    costs = cost(
+        get="counter, recount, slug, tenant, watermark",
+        query="aggregate, search directory, search segment, tenant by name, ticket",
+        write="marker, recount",
+        per="ticket",
+    )
     help = (
         "Read the texts of all tickets and hold the search index against them: names what a search would miss, and "
         "what the index still holds of texts that were changed or deleted. That is never shown to anybody, and goes "

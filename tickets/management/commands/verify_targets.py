@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from portal.management.command import PortalCommand, Progress
 from portal.plain_text import amount
+from portal.schema.access_patterns import cost
 from tenants.tenancy import context, tenant_directory
 from tickets.sla import tracking
 from tickets.ticket import stored
@@ -15,6 +16,7 @@ from tickets.ticket.stored import CounterItem
 
 
 class Command(PortalCommand):
+    costs = cost(get="counter, slug, tenant", query="ticket", per="ticket")
     help = (
         "Compute the clocks of a desk's tickets and the receipts of missed targets anew, from their histories and the "
         "versions of the targets alone, and compare them with what is stored. Status 1: something differs. One Query "
