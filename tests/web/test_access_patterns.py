@@ -86,7 +86,7 @@ def test_each_table_and_index_has_keys_with_a_name() -> None:
 
 
 # What threads of a process read and write beside requests and commands.
-OF_THREADS = {"costs of routes", "costs of the platform", "heat", "sent letter", "share of rates"}
+OF_THREADS = {"heat", "sent letter", "share of rates"}
 
 
 def test_each_name_of_keys_is_used_by_a_route_a_command_or_a_thread() -> None:

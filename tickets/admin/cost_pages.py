@@ -19,6 +19,7 @@ from portal.load import route_costs
 from portal.load.route_costs import READS, TRIPS, WRITES, RouteDay
 from portal.load.spending import day_of
 from portal.nosql.admin import Notice
+from portal.web.costs import costs as declared
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tickets.costs import presenters, statement
@@ -30,6 +31,7 @@ _WEEK: Final = 7  # days ago, with which today is compared
 
 
 @OperatorSite.page("costs/", name="costs", title="Costs")
+@declared(query="costs of the platform, costs of a day, tenant by name", trips=5, reads=60)
 def costs(request: HttpRequest) -> HttpResponse:
     """Show a month, `?month=2026-11`, of DESKS desks by slug, and the platform's part: two Queries, and one for each
     desk."""
@@ -78,6 +80,7 @@ def _dollars(amount: float) -> str:
 
 
 @OperatorSite.page("route-costs/", name="route_costs", title="Costs of routes")
+@declared(query="costs of routes", trips=3, reads=100)
 def routes(request: HttpRequest) -> HttpResponse:
     """Show the medians and 99th percentiles of each route, and what got dearer: a Query for each of 14 days."""
     days = route_costs.latest(clock.now())

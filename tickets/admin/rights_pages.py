@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from portal.isolation import rights
 from portal.isolation.rights import OPERATIONS, WHOLE, Cell, RightChange, RightsPlace, Sentence
 from portal.schema.registry import ROLES, Role
+from portal.web.costs import costs
 from tenants.operators.operator_site import OperatorSite
 from tickets.isolation_runs import platform_proofs
 
@@ -38,6 +39,7 @@ def _decided(role: Role, prefix: str) -> Mapping[Cell, tuple[str, ...]]:
 
 
 @OperatorSite.page("rights/", name="rights", title="Rights of roles")
+@costs(query="isolation proof", trips=1, reads=5)
 def rights_of_roles(request: HttpRequest) -> HttpResponse:
     """Show one role's matrix, and what a missing sentence changes: a Query where a proof breaks the policy so."""
     asked = request.GET.get("role", "")

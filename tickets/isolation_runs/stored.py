@@ -9,6 +9,7 @@ from pynamodb.attributes import BinaryAttribute, NumberAttribute, UnicodeAttribu
 
 from portal.dynamo.client import Item
 from portal.schema import keys
+from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
 from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.stored import JobItem, jobs, past
@@ -92,4 +93,15 @@ def _files(reader: Reader) -> Iterator[StoredItem]:
 declare_holding(
     jobs("isolation runs", RUNS, Stage.CONTENT, history=FORMER_RUNS, left_out=_A_RECORD),
     Holding("files of isolation runs", (DIRECTORY,), _files, Stage.CONTENT, left_out=_A_RECORD),
+)
+
+
+declare_keys(
+    DIRECTORY,
+    {
+        "isolation run": "ISOLATION_RUN, <tenant>",
+        "past isolation run": "ISOLATION_RUNS#<tenant>, <time>",
+        "file of an isolation run": "ISOLATION_FILES#<tenant>, <time>",
+        "isolation proof": "ISOLATION_PROOF, <time>",
+    },
 )

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Throttled
 from portal.web.access import for_auditors, in_person, member
+from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.isolation_runs import platform_proofs, presenters, run_requests
@@ -22,6 +23,7 @@ from tickets.isolation_runs.attempts import RunPlan
 
 @for_auditors
 @member(Role.OWNER)
+@costs(query="isolation proof, isolation run, past isolation run", trips=4, reads=20)
 @require_safe
 def isolation_page(request: TenantRequest) -> HttpResponse:
     """Show the last run and how far it is, those before, and the operators' last proof: three Queries, in one
@@ -49,6 +51,14 @@ def isolation_page(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.OWNER)
+@costs(
+    get="audit chain",
+    query="isolation run",
+    write="audit chain, audit row, isolation run, membership",
+    trips=8,
+    reads=20,
+    writes=40,
+)
 @require_POST
 def attack(request: TenantRequest) -> HttpResponse:
     """Ask for a run."""
@@ -57,6 +67,14 @@ def attack(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.OWNER)
+@costs(
+    get="audit chain",
+    query="isolation run",
+    write="audit chain, audit row, isolation run, membership",
+    trips=8,
+    reads=20,
+    writes=40,
+)
 @require_POST
 def stop(request: TenantRequest) -> HttpResponse:
     """End the run that is at work."""
@@ -65,6 +83,7 @@ def stop(request: TenantRequest) -> HttpResponse:
 
 @for_auditors
 @member(Role.OWNER)
+@costs(query="file of an isolation run, past isolation run", trips=3, reads=60)
 @require_safe
 def download(request: TenantRequest, run: str) -> HttpResponse:
     """Send the signed page of a run: two Queries."""
