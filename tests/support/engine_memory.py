@@ -77,6 +77,14 @@ def keep(name: str) -> None:
     wire().post(f"{MEMORY}keep/{name}")
 
 
+def is_empty(queue: str) -> bool:
+    """Whether the engine knows that a queue of this full name holds nothing, not even what is to be seen later."""
+    try:
+        return wire().post(f"{MEMORY}empty/{queue}")[0] == 200
+    except OSError:  # the tables are elsewhere, and away
+        return False
+
+
 def prepared(name: str, make: Callable[[], Made]) -> Made:
     """What `make` makes: made once by the portal's own code, then brought back under this name."""
     place = (settings.DYNAMODB_ENDPOINT_URL, name)
@@ -86,12 +94,13 @@ def prepared(name: str, make: Callable[[], Made]) -> Made:
     return copy.deepcopy(_made[place])  # type: ignore[no-any-return]
 
 
-def continued(label: str, make: Callable[[], Made]) -> Made:
+def continued(label: str, make: Callable[[], Made], *, always: bool = False) -> Made:
     """What `make` makes of what was just brought back: made once by the portal's own code, then brought back as well.
 
-    Where anything has been written since, or a test may have changed how things are made, it is made.
+    Where anything has been written since, or a test may have changed how things are made, it is made; the latter not
+    with `always`.
     """
-    if not may_go_on:
+    if not (may_go_on or always):
         return make()
     status, name = wire().post(f"{MEMORY}go_on/{label}")
     place = (settings.DYNAMODB_ENDPOINT_URL, name.decode())

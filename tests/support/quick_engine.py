@@ -29,12 +29,15 @@ from typing import Any
 
 from ministack import app as gateway
 from ministack.core import responses, router
-from ministack.services import dynamodb, dynamodb_streams, s3
+from ministack.services import dynamodb, dynamodb_streams, s3, sqs
 
 MEMORY = "/_tests/"
 # What is set for the engine's tables.
 SETTINGS = ("_tags", "_ttl_settings", "_pitr_settings")
 OBJECTS = ("_buckets", "_object_tags")
+QUEUES = ("_queues", "_queue_name_to_url")
+# Of requests to these, which change no table.
+NO_TABLES = (b"/sqs/aws4_request", b"/s3/aws4_request")
 # What is handed on at once, by the version in X-Amz-Target.
 SERVICES = {b"DynamoDB_20120810": dynamodb, b"DynamoDBStreams_20120810": dynamodb_streams}
 
@@ -43,7 +46,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
 
-# By name: each table with its stream, and what is set for them.
+# By name: each table with its stream, and what is set for them, with the queues.
 memory: dict[str, tuple[dict[Place, bytes], bytes]] = {}
 # The tables that are as they were kept. What nobody has written to is neither kept nor brought a second time.
 held: dict[Place, bytes] = {}
@@ -63,7 +66,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if action == "go_on":  # to what is known to follow from what is held
         name = f"{untouched[0]}/{name}"
         action, known = ("bring", name.encode()) if untouched[0] else ("", b"")
-    if action == "keep":
+    if action == "empty":
+        status = 200 if not any(one["messages"] for one in sqs._queues._data.values() if one["name"] == name) else 404
+    elif action == "keep":
         keep(name)
         status, untouched[0] = 200, name
     elif action == "bring" and name in memory:
@@ -81,7 +86,7 @@ def keep(name: str) -> None:
         for place, table in dynamodb._tables._data.items():
             if place not in held:
                 held[place] = pickle.dumps((table, records.get(place)))
-        settings = pickle.dumps({part: getattr(dynamodb, part)._data for part in SETTINGS})
+        settings = pickle.dumps({part: getattr(service, part)._data for service, part in parts()})
         memory[name] = ({place: held[place] for place in dynamodb._tables._data}, settings)
 
 
@@ -106,8 +111,13 @@ def bring(name: str) -> None:
                 dynamodb._stream_records._data[place] = told
             if table.get("LatestStreamArn"):
                 renew_stream(table, told or ())
-        for part, data in pickle.loads(settings).items():  # noqa: S301  # its own bytes
-            getattr(dynamodb, part)._data.update(data)
+        kept_parts = pickle.loads(settings)  # noqa: S301  # its own bytes
+        for service, part in parts():
+            getattr(service, part)._data.update(kept_parts[part])
+
+
+def parts() -> list[tuple[Any, str]]:
+    return [*((dynamodb, part) for part in SETTINGS), *((sqs, part) for part in QUEUES)]
 
 
 def note(action: str, body: bytes) -> None:
@@ -212,7 +222,9 @@ class Connection(asyncio.Protocol):
         service = SERVICES.get(by_name.get(b"x-amz-target", b"").partition(b".")[0])
         # A context or a task of its own, because the engine notes in its context who asks.
         if service is None or gateway._get_reset_lock().locked():
-            if not first.startswith(b"POST " + MEMORY.encode()):
+            if any(scope in by_name.get(b"authorization", b"") for scope in NO_TABLES):
+                untouched[0] = ""
+            elif not first.startswith(b"POST " + MEMORY.encode()):
                 note("", b"")
             self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
             return
