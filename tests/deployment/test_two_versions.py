@@ -35,7 +35,7 @@ from tests.support.waiting import PATIENCE, wait_until
 TODAY: Final = Path(settings.BASE_DIR)
 RECORD: Final = TODAY / "infra" / "last_release.txt"
 PRIORITIES: Final = ("low", "high", "urgent", "normal")
-ROUNDS: Final = 2  # of each person, while the same processes run
+ROUNDS: Final = 3  # of each person, while the same processes run
 
 
 class Balancer:

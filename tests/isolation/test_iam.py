@@ -236,7 +236,7 @@ KEYS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     role=st.sampled_from(ROLES),
     action=st.sampled_from(ACTIONS),
