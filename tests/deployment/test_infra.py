@@ -58,7 +58,7 @@ ROLES = {
     "lifecycle": "LifecycleRole",
 }
 POLICIES = {
-    "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3", "PlatformPolicy4"],
+    "platform": ["PlatformPolicy", "PlatformPolicy2", "PlatformPolicy3"],
     "tenant": ["TenantPolicy", "TenantPolicy2", "TenantPolicy3", "TenantPolicy4"],
     "worker": ["WorkerPolicy", "WorkerPolicy2"],
     "delivery": ["DeliveryPolicy"],
@@ -389,10 +389,10 @@ def test_the_command_prints_a_policy_whole_and_in_its_parts() -> None:
         statements: list[Json] = json.loads(said.getvalue())["Statement"]
         return statements
 
-    parts = [statement for part in "1234" for statement in printed("--part", part)]
+    parts = [statement for part in "123" for statement in printed("--part", part)]
     assert parts == printed() == policies.document("platform")["Statement"]
-    with pytest.raises(CommandError, match="has the parts 1 to 4"):
-        printed("--part", "5")
+    with pytest.raises(CommandError, match="has the parts 1 to 3"):
+        printed("--part", "4")
 
 
 def test_the_outputs_name_what_the_portal_and_the_worker_need(production: Stack) -> None:

@@ -137,6 +137,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "tenants.lifecycle.arriving_rows",
         "tenants.lifecycle.desk_settings",
         "tenants.membership.accepting",
+        "tenants.membership.auditors",
         "tenants.membership.invitations",
         "tenants.membership.member_changes",
         "tenants.membership.members",

@@ -73,7 +73,8 @@ def rights(role: str, arn: str, keys: tuple[str, ...]) -> list[str]:
     return [
         operation
         for operation in OPERATIONS
-        if all(
+        if (operation != "DescribeTable" or arn.count("/") == 1)  # which is asked of tables alone
+        and all(
             POLICIES[role].allows(policies.Request(f"dynamodb:{operation}", arn, asked, tag)) for asked in per_key(keys)
         )
     ]

@@ -98,6 +98,8 @@ PAGES = {
         "desk/settings/sign-in/",
         "desk/evidence/", "desk/evidence/verify/", "desk/evidence/download/", "desk/access-review/",
         "desk/auditors/", "desk/auditors/<str:user>/until/", "desk/auditors/<str:user>/end/",
+        "desk/settings/isolation/",
+        *(f"desk/settings/isolation/{act}/" for act in ("attack", "stop", "files/<str:run>")),
         "desk/settings/export/",
         *(f"desk/settings/export/{act}/" for act in ("ask", "cancel", "download", "files/<str:part>")),
         "desk/settings/person/", "desk/settings/person/export/", "desk/settings/person/erase/",
