@@ -81,8 +81,8 @@ def choose_mail(request: TenantRequest) -> HttpResponse:
 @member(Role.OWNER)
 @costs(
     get="counter, file, member",
-    query="aggregate, audit row, audit rows by object, costs of a day, incidents, member, "
-    "tenant by name, ticket, usage",
+    query="aggregate, audit row, audit rows by object, costs of a day, incidents, isolation proof, member, "
+    "past isolation run, tenant by name, ticket, usage",
     trips=6,
     reads=80,
 )
