@@ -20,6 +20,8 @@ from tickets.ticket import stored as ticket_keys
 _ACTIONS: Final = {
     "Support.Tickets": "GetItem PutItem UpdateItem DeleteItem Query BatchGetItem ConditionCheckItem",
     "Admin.Users": "BatchGetItem GetItem Query",
+    "Tenants.Auditors": "GetItem Query",
+    "Tenants.Costs": "Query UpdateItem",
     "Tenants.Invites": "GetItem Query",
     "Tenants.Unreached": "Query UpdateItem",
     "Tenants.ApiKeys": "GetItem Query",
