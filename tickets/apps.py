@@ -147,10 +147,12 @@ def _of_letter(feedback: Feedback) -> None:
 
 
 def _declare_reports() -> None:
-    """Say who writes the page of an isolation run."""
-    from tickets.isolation_runs import presenters, run_job
+    """Say who writes the page of an isolation run, and that runs are evidence for auditors."""
+    from tenants.auditing import audit_export
+    from tickets.isolation_runs import presenters, run_job, run_requests
 
     run_job.write_with(presenters.signed)
+    audit_export.declare_evidence(run_requests.evidence)
 
 
 def _declare_timers() -> None:

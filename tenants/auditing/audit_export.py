@@ -42,8 +42,19 @@ Keep this file: given an older one before a newer one, the script also says whet
 
 audit-trail.jsonl   each row of the audit trail as it is stored, with its hash and its place in the chain
 access-review.json  who may do what, since when and by whom; access-review.csv is the same as a table
+isolation-runs.json attacks on this desk that its owners ordered, and what refused them; the signed page of each
 manifest.json       the ends of the chain and the hash of each file, signed
 """
+
+
+# Files that packages above add to the evidence of a desk: their content by name.
+MoreFiles = Callable[[TenantContext], Mapping[str, bytes]]
+_more: Final[list[MoreFiles]] = []
+
+
+def declare_evidence(files: MoreFiles) -> None:
+    """Add files to the evidence of each desk. They may have no texts of people."""
+    _more.append(files)
 
 
 def export(tenant: TenantContext, *, by: Actor) -> Iterator[bytes]:
@@ -104,6 +115,8 @@ class _Writer:
         yield "access-review.json", [json.dumps(rows, indent=1, ensure_ascii=False).encode()]
         cells = map(access_review.as_cells, rows)
         yield "access-review.csv", (line.encode() for line in spreadsheet.lines(access_review.COLUMNS, cells))
+        for files in _more:
+            yield from ((name, [content]) for name, content in files(self._tenant).items())
 
     def _write(self, archive: zipfile.ZipFile, out: Pipe, name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
         digest, size, held = hashlib.sha256(), 0, 0

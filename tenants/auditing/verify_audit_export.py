@@ -1,6 +1,6 @@
 """Verify evidence that a Pooldesk desk has given to an auditor. Needs Python 3.9 or newer, and nothing else.
 
-    python3 verify_audit_export.py KEYS.json EXPORT.zip [LATER.zip ...] [CERTIFICATE.json ...] [HEAD ...]
+    python3 verify_audit_export.py KEYS.json EXPORT.zip [LATER.zip ...] [CERTIFICATE ...] [HEAD ...]
 
 KEYS.json holds the public keys, as /.well-known/pooldesk-keys.json of the installation has them. Compare them with the
 keys that its operator has published elsewhere: who gives you a forged export could give you forged keys as well. A
@@ -195,6 +195,7 @@ def check_since(rows: dict[tuple[str, int], tuple[str, str, int]], chain: dict[s
             raise EvidenceFault(f"{where}, or one before it, was changed or removed since {older} was made.")
 
 
+PAGE_ENDS = b"\n<!-- signature, which `manage.py verify_certificate` verifies\n"  # behind a page
 HEAD = re.compile(r"\d{8}T\d{6}Z\.(\d+(?:-\d+)*)\.([0-9a-f]{32})", re.ASCII)
 
 
@@ -259,15 +260,22 @@ def check_export(
 
 
 def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any], heads: list[str]) -> str:
-    """Verify an export or a certificate, and return a sentence. Raises EvidenceFault."""
+    """Verify an export, a certificate or a signed page, and return a sentence. Raises EvidenceFault."""
     try:
         with zipfile.ZipFile(path) as archive:
             return check_export(archive, keys, others, heads)
     except zipfile.BadZipFile:
         pass
     with open(path, "rb") as file:
-        said = signed(file.read(), keys, "The certificate")
-    return f"unaltered. {said.get('kind', 'A certificate')}, signed by the key {said['key']}."
+        content = file.read()
+    page, ends, signature = content.rpartition(PAGE_ENDS)
+    if not ends:
+        said = signed(content, keys, "The certificate")
+        return f"unaltered. {said.get('kind', 'A certificate')}, signed by the key {said['key']}."
+    said = signed(signature[: -len(b"-->\n")], keys, "The signature of the page")
+    if said.get("sha256") != hashlib.sha256(page).hexdigest() or not signature.endswith(b"-->\n"):
+        raise EvidenceFault("The page was changed after it was signed.")
+    return f"unaltered. A page, signed by the key {said['key']}."
 
 
 def say(text: str) -> None:

@@ -96,6 +96,7 @@ PAGES = {
         "desk/settings/costs/", "desk/settings/costs/file/",
         "desk/settings/close/", "desk/settings/close/undo/",
         "desk/settings/sign-in/",
+        *(f"desk/settings/isolation/{page}" for page in ("", "attack/", "stop/", "files/<str:run>/")),
         "desk/evidence/", "desk/evidence/verify/", "desk/evidence/download/", "desk/access-review/",
         "desk/auditors/", "desk/auditors/<str:user>/until/", "desk/auditors/<str:user>/end/",
         "desk/settings/isolation/",

@@ -22,9 +22,11 @@ from portal.errors import Unavailable
 from portal.isolation import guard, object_guard
 from portal.schema import holdings, registry
 from tenants.audit_trail.stored import AUDIT
+from tenants.auditing import verify_audit_export
 from tenants.lifecycle import certificates
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
+from tests.auditing.test_evidence import exported
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import used_desk
 from tests.support.commands import everything, run
@@ -428,6 +430,21 @@ def test_each_tampering_with_the_file_is_noticed(
         assert tamper(content) != content, what
         path.write_bytes(tamper(content))
         assert run("verify_certificate", path, "--keys", keys).status == 1, what
+
+
+def test_the_evidence_for_an_auditor_has_each_run_and_its_script_verifies_the_pages(
+    acme: World, alice: Browser, few: int, keys: Path, tmp_path: Path
+) -> None:
+    attacked(alice)
+    files, content, path = exported(alice), downloaded(alice), tmp_path / "acme.html"
+    (told,) = json.loads(files["isolation-runs.json"])
+    assert (told["result"], told["attempts"], told["by"]) == ("held", few, "alice@example.com")
+    assert [page for name, page in files.items() if name.startswith("isolation-run-")] == [content]
+    path.write_bytes(content)
+    assert verify_audit_export.main([str(keys), str(path)]) == 0
+    for what, tamper in TAMPERED.items():
+        path.write_bytes(tamper(content))
+        assert verify_audit_export.main([str(keys), str(path)]) == 1, what
 
 
 def test_a_signed_page_is_no_certificate_of_deletion(

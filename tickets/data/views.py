@@ -50,10 +50,10 @@ _PAGE: Final = "tickets/person.html"
 @costs(
     on="POST",
     get="address, address of a requester, aggregate, counter, mail settings, requester",
-    query="API key, article, audit row, audit rows by object, group turns, help centre, "
+    query="API key, article, audit row, audit rows by object, auditor, group turns, help centre, "
     "invitation, letters by time, member, notice, ready answer, rule, saved views, ticket, "
     "webhook",
-    trips=22,
+    trips=24,
     reads=200,
 )
 @get_or_post
@@ -101,9 +101,9 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
 @member(Role.OWNER)
 @costs(
     get="aggregate, audit chain, counter, file, mail settings, member, requester, ticket",
-    query="API key, group turns, help centre, invitation, letters by time, member, notice, "
+    query="API key, auditor, group turns, help centre, invitation, letters by time, member, notice, "
     "ready answer, rule, saved views, ticket, webhook",
-    write="address of a requester, audit chain, audit row, file, membership, requester, tenant, ticket",
+    write="address of a requester, audit chain, audit row, auditor, file, membership, requester, tenant, ticket",
     trips=30,
     reads=200,
     writes=1500,

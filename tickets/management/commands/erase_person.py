@@ -20,10 +20,10 @@ class Command(PortalCommand):
     costs = cost(
         get="account, address, address of a requester, aggregate, audit chain, counter, file, "
         "letter, mail settings, member, requester, slug, tenant, ticket",
-        query="API key, article, audit row, group turns, help centre, invitation, letters by time, "
+        query="API key, article, audit row, auditor, group turns, help centre, invitation, letters by time, "
         "member, notice, ready answer, rule, saved views, ticket, webhook",
-        write="API key, address of a requester, aggregate, article, audit chain, audit row, file, "
-        "help centre, invitation, invitation link, invited, letter, ready answer, requester, "
+        write="API key, address of a requester, aggregate, article, audit chain, audit row, auditor, "
+        "file, help centre, invitation, invitation link, invited, letter, membership, ready answer, requester, "
         "rule, tenant, ticket, unreached invitation, webhook",
         per="ticket of the person",
     )

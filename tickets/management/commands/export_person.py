@@ -23,7 +23,7 @@ class Command(PortalCommand):
     costs = cost(
         get="account, address, address of a requester, aggregate, audit chain, counter, "
         "mail settings, member, requester, slug, tenant",
-        query="API key, audit row, group turns, help centre, invitation, letters by time, member, "
+        query="API key, audit row, auditor, group turns, help centre, invitation, letters by time, member, "
         "notice, ready answer, rule, saved views, ticket, webhook",
         write="audit chain, audit row",
         per="ticket of the person",
