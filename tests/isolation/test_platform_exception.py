@@ -132,6 +132,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "tickets.rules.stored",
         "tickets.sharding.stored",
     },
+    "IsolationRunItem": {"tickets.reports.monthly"},
     "MembershipItem": {
         "tenants.impersonation.impersonating",
         "tenants.lifecycle.arriving_rows",
@@ -144,6 +145,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "tenants.operators.facades",
     },
     "MoveItem": {"proofs.scenarios.move", "tickets.admin.place_pages", "tickets.management.commands.place_tenant"},
+    "PlatformProofItem": {"tickets.reports.monthly"},
     "PurgeItem": {"tickets.management.commands.purge_tenant"},
     "ReshardItem": {
         "tickets.admin.noise_pages",
