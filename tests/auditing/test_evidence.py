@@ -144,6 +144,14 @@ def _rehashed(files: Files) -> Files:
     return with_lines(files, [forged.get(r["row"]["timestamp_event_id"]["S"], r) for r in rows])
 
 
+def _replaced(files: Files) -> Files:
+    """A row in the middle replaced by one that fits its own hash, and no row behind it."""
+    one = _of_partition(files)[1]["row"]
+    forged = {**one, "actor_email": {"S": "mallory@example.com"}}
+    forged["hash"] = {"S": chain.hash_of(forged)}
+    return with_lines(files, [{"row": forged} if row["row"] == one else row for row in lines(files)])
+
+
 def _twice(files: Files) -> Files:
     return with_lines(files, [*lines(files), lines(files)[3]])
 
@@ -165,6 +173,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Files], Files], str]] = {
     "a row is altered": (_altered, r"Row \d+ of chain partition \d \(line 12 of audit-trail.jsonl\), of 20.*altered"),
     "a row is removed": (_without(1), r"Row 2 of chain partition \d is missing\."),
     "the last row is removed": (_without(-1), r"Row \d+ of chain partition \d is missing\."),
+    "a row in the middle is replaced": (_replaced, r"Row 3 of chain .* does not follow the row before it: one of them"),
     "rows are hashed anew": (_rehashed, r"Row \d+ of chain partition \d was replaced: it is not the last row"),
     "a row stands there twice": (_twice, r"Row \d+ of .*\(line \d+ of.*was inserted: line 4 is the same row"),
     "rows stand in another order": (lambda f: with_lines(f, lines(f)[::-1]), "audit-trail.jsonl was changed after"),
