@@ -54,7 +54,7 @@ def profile(request: SignedInRequest) -> HttpResponse:
 @costs(
     get="audit chain, member",
     query="membership",
-    write="account, audit chain, audit row, member",
+    write="account, audit chain, audit row, member, session",
     trips=8,
     reads=6,
     writes=15,
