@@ -16,7 +16,7 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.impersonation import impersonating
 from tenants.membership import accepting, auditors, invitations, mails, member_changes, members, past_roster
-from tenants.sign_in import accounts
+from tenants.sign_in import accounts, impersonation_session
 from tenants.tenancy import access_middleware, context
 from tenants.tenancy.roles import MEMBER_ROLES, Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
@@ -172,6 +172,30 @@ def test_nobody_acts_as_an_auditor(world: World) -> None:
             may_write=False,
             write=lambda *_: [],
         )
+
+
+def test_an_operator_who_acts_as_a_member_acts_no_more_once_that_one_is_an_auditor(world: World) -> None:
+    operator = accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True, by=SYSTEM)
+    alice, bob, root = world.context("alice", "acme"), world.users["bob"], Browser()
+    root.sign_in(operator.email)
+    begun = impersonating.begin(
+        alice.tenant_id,
+        bob.id,
+        operator=operator,
+        operator_session=root.session_key,
+        reason="to see",
+        may_write=False,
+        write=lambda *_: [],
+    )
+    root.cookies[impersonation_session.COOKIE] = begun.cookie
+    assert root.get("/acme/tickets/").status_code == 200
+    member_changes.remove_member(alice, user_id=bob.id, by=SYSTEM)
+    sent = auditors.invite(
+        alice, name="Bob", address=bob.email, purpose="ISO", until=clock.now() + timedelta(days=3), by=SYSTEM
+    )
+    accepting.accept(accepting.by_secret(sent.secret), user=bob, by=Actor(bob.id))
+    assert root.get(FIRST).status_code == 403
+    assert [one for one in sentences(world) if "looked" in one] == []
 
 
 def test_the_access_is_over_at_its_moment_and_at_no_moment_before(
