@@ -257,6 +257,15 @@ def test_a_look_of_an_auditor_is_in_the_trail_once_in_a_while(world: World, monk
     assert len([one for one in sentences(world) if "looked" in one]) == 3
 
 
+@pytest.mark.parametrize("run", ["%23", "a" * 3000, "call-0900-123"])
+def test_an_auditor_writes_nothing_into_the_trail_by_an_address(world: World, run: str) -> None:
+    ada = audit(world)
+    for number in range(2):
+        assert ada.get(f"/acme/desk/settings/isolation/files/{run}{number}/").status_code == 404
+    looks = [one for one in sentences(world) if "looked" in one]
+    assert looks == [f"{ADA} looked, as an auditor, at /acme/desk/settings/isolation/files/"]
+
+
 def test_a_desk_that_asks_for_a_second_factor_asks_auditors_too(world: World) -> None:
     ada = audit(world)
     PLATFORM.update(TenantItem(world.tenants["acme"].tenant_id), [TenantItem.needs_second_factor.set(True)])
@@ -284,6 +293,9 @@ def test_an_erasure_of_an_auditor_ends_the_access_and_forgets_it(world: World) -
     assert run("erase_person", "acme", ADA).status == 0
     assert auditors.listed(world.context("alice", "acme").repository) == []
     assert ada.get(FIRST)["Location"].startswith("/tenants/")
+    trail = world.browser("alice", "acme").get("/desk/audit/").content.decode()
+    assert "Ada Audit" not in trail
+    assert ADA not in trail
 
 
 def test_the_chain_of_a_desk_with_an_auditor_is_whole_and_both_sides_of_the_access_say_the_same(world: World) -> None:
