@@ -245,6 +245,25 @@ def test_somebody_whose_access_is_over_can_be_an_auditor_again_or_a_member(world
     assert world.context("ada", "acme").role is Role.VIEWER
 
 
+def test_an_auditor_who_is_invited_as_a_member_keeps_the_invitation_until_the_access_has_ended(world: World) -> None:
+    ada, alice, user = audit(world), world.context("alice", "acme"), world.users["ada"]
+    invitations.invite_all(alice, addresses=[ADA], role=Role.AGENT, by=Actor(alice.user_id))
+    waiting = {"tenant": alice.tenant_id}
+    assert "You are an auditor of this desk." in ada.post("/tenants/accept/", waiting, follow=True).content.decode()
+    assert world.context("ada", "acme").is_auditor
+    auditors.end(alice, user_id=user.id, by=SYSTEM)
+    ada.post("/tenants/accept/", waiting)
+    assert world.context("ada", "acme").role is Role.AGENT
+
+
+def test_an_auditors_invitation_is_accepted_from_the_list_of_desks(world: World) -> None:
+    alice, charlie = world.context("alice", "acme"), world.browser("charlie", "globex")
+    until = clock.now() + timedelta(days=3)
+    auditors.invite(alice, name="C", address="charlie@example.com", purpose="ISO", until=until, by=SYSTEM)
+    charlie.post("/tenants/accept/", {"tenant": alice.tenant_id})
+    assert world.context("charlie", "acme").is_auditor
+
+
 def test_a_look_of_an_auditor_is_in_the_trail_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = audit(world)
     for _ in range(3):
