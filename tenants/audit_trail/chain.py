@@ -253,15 +253,14 @@ def find_head(repository: Store, head: Head) -> HeadState:
     wanted = {str(partition): number for partition, number in enumerate(head.sequences) if number}
     found: Ends = {}
     looked_at = 0
-    rows = (raw for page in _backwards(repository, head.before) for raw in page)
-    for looked_at, link in enumerate(map(link_of, rows), 1):
-        if head.lacks(link):
+    for page in _backwards(repository, head.before):
+        links = [link_of(raw) for raw in page]
+        here = [link for link in links if wanted.get(link.partition) == link.sequence]
+        if any(map(head.lacks, links)) or not all(link.is_sound for link in here):
             return HeadState.ALTERED
-        if wanted.get(link.partition) == link.sequence:
-            if not link.is_sound:
-                return HeadState.ALTERED
-            found[link.partition] = (link.sequence, link.hash)
-        if len(found) == len(wanted) or looked_at == MOST_LOOKED_AT:
+        found |= {link.partition: (link.sequence, link.hash) for link in here}
+        looked_at += len(links)
+        if len(found) == len(wanted) or looked_at >= MOST_LOOKED_AT:
             break
     if found.keys() != wanted.keys() or (not wanted and looked_at):
         return HeadState.MISSING
