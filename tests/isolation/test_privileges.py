@@ -18,6 +18,8 @@ from delivery.queues import stored as queue_keys
 from delivery.queues.stored import QUEUES
 from portal.errors import NotFound
 from portal.isolation import guard, policies
+from portal.load import stored as noise_keys
+from portal.load.stored import NOISE
 from portal.schema import registry
 from portal.schema.registry import ROLES
 from tenants.audit_trail.stored import AUDIT
@@ -55,6 +57,9 @@ def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
         elif table.name == USERS.name:
             yield table.name, arn, (user_key(A),)
             yield f"{table.name}: suppressed addresses", arn, (suppressed_key("nora@example.org"),)
+        elif table.name == NOISE.name:
+            yield table.name, arn, (noise_keys.notes_of(0),)
+            yield f"{table.name}: incidents", arn, (noise_keys.incidents_of("2026-11"),)
         else:
             yield table.name, arn, (leading(table.leading_keys) if table.scope == "tenant" else "x",)
         for index in table.indexes:
