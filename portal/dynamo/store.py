@@ -220,8 +220,12 @@ class Store:
         limit: int | None = None,
         start: dict[str, Any] | None = None,
         consistent: bool = False,
+        containing: Sequence[tuple[str, str]] = (),
     ) -> Page[_T]:
         """Send one Query of one partition, at most 1 MB. `begins_with` or `between` (inclusive) narrow the sort key.
+
+        `containing` are names of attributes and texts: only items of which one attribute contains its text come back.
+        The Query costs, and `limit` counts, what was read.
 
         The model of an index's rows queries the index. `start` is an exclusive start key: a former page's `last_key`.
         """
@@ -234,6 +238,8 @@ class Store:
         elif between is not None:
             condition += " AND #r BETWEEN :lo AND :hi"
             names["#r"], values[":lo"], values[":hi"] = range_name, {"S": between[0]}, {"S": between[1]}
+        for n, (name, text) in enumerate(containing):
+            names[f"#f{n}"], values[f":f{n}"] = name, {"S": text}
         request: dict[str, Any] = {
             "TableName": model.table.full_name,
             "KeyConditionExpression": condition,
@@ -246,6 +252,7 @@ class Store:
             "Limit": limit,
             "ExclusiveStartKey": start,
             "ConsistentRead": consistent or None,
+            "FilterExpression": " OR ".join(f"contains (#f{n}, :f{n})" for n in range(len(containing))) or None,
         }
         request |= {name: value for name, value in stated.items() if value is not None}
         answer = self.send("Query", request)

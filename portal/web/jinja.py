@@ -116,7 +116,7 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
 def _kept(macro: Macro, size: int) -> Callable[..., str]:
     """Return a macro that keeps its latest results, by language."""
     kept = lru_cache(size, typed=True)(lambda language, *args, **options: macro(*args, **options))
-    return lambda *args, **options: kept(locales.current().language, *args, **options)
+    return lambda *args, **options: kept(locales.language(), *args, **options)
 
 
 _texts: dict[tuple[str, str], Markup] = {}
@@ -131,7 +131,7 @@ def text(page: EvalContext, message: str, /, **values: Any) -> str:
     """
     if not page.autoescape:
         return gettext(message) % values if values else gettext(message)
-    key = locales.current().language, message
+    key = locales.language(), message
     found = _texts.get(key)
     if found is None:
         found = _texts[key] = Markup(gettext(message))  # noqa: S704  # ours, or its translation
@@ -362,7 +362,7 @@ GLOBALS: Final = {
     "assets": assets,
     "outside_assets": outside_assets,
 }
-PIECES: Final[dict[str, dict[str, int]]] = {}
+PIECES: Final = {"portal/pieces.html": {"shortcuts": 64}}
 FILTERS: Final = {
     **{
         name: getattr(defaultfilters, name)

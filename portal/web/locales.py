@@ -73,6 +73,11 @@ NUMBER_FORMS: Final = {
     "space": ("\N{NARROW NO-BREAK SPACE}", ","),
     "apostrophe": ("\N{RIGHT SINGLE QUOTATION MARK}", "."),
 }
+_JUST_NOW: Final = gettext_noop("just now")
+_MINUTES_AGO: Final = gettext_noop("%(num)s min ago")
+_HOURS_AGO: Final = gettext_noop("%(num)s h ago")
+_YESTERDAY: Final = gettext_noop("yesterday")
+_DAYS_AGO: Final = gettext_noop("%(num)s days ago")
 _NUMBERS_IN: Final = {"de": "dot"}  # the form by language, where that is not the one of English
 
 
@@ -134,20 +139,22 @@ class Locale:
         now = clock.now()
         seconds = (now - moment).total_seconds()
         if seconds < 45:
-            return said(gettext_noop("just now"))
+            return said(_JUST_NOW)
         if seconds < 3600:
-            return said(gettext_noop("%(num)s min ago")) % {"num": max(1, round(seconds / 60))}
+            return said(_MINUTES_AGO) % {"num": max(1, round(seconds / 60))}
         if seconds < 86400:
-            return said(gettext_noop("%(num)s h ago")) % {"num": round(seconds / 3600)}
+            return said(_HOURS_AGO) % {"num": round(seconds / 3600)}
         if seconds < 7 * 86400:
             days = round(seconds / 86400)
             if days == 1:
-                return said(gettext_noop("yesterday"))
-            return said(gettext_noop("%(num)s days ago")) % {"num": days}
+                return said(_YESTERDAY)
+            return said(_DAYS_AGO) % {"num": days}
         return self.day_seen_in(moment, self.local(now).year)
 
     def number(self, number: int | float, *, decimals: int = 0) -> str:
         """Write a number with the marks of this form."""
+        if type(number) is int and -1000 < number < 1000 and not decimals:
+            return str(number)  # as most are, and every form writes them
         return self.with_marks(f"{number:,.{decimals}f}" if decimals else f"{number:,}")
 
     def with_marks(self, text: str) -> str:
@@ -176,8 +183,8 @@ def _day_seen_in(locale: Locale, moment: datetime, year: int) -> str:
 
 
 def _written(pattern: str, day: date) -> str:
-    month_name = gettext(MONTHS[day.month])
-    return gettext(pattern).format(day=day.day, month=day.month, year=day.year, month_name=month_name)
+    month_name = said(MONTHS[day.month])
+    return said(pattern).format(day=day.day, month=day.month, year=day.year, month_name=month_name)
 
 
 def in_sentence(label: object) -> str:
@@ -190,6 +197,9 @@ def in_sentence(label: object) -> str:
 
 UTC_LOCALE: Final = Locale()
 _in_use: ContextVar[Locale] = ContextVar("locale in use", default=UTC_LOCALE)
+_language: ContextVar[str] = ContextVar("language in use", default=ENGLISH)
+# Returns the language of `current()`. A page asks some hundred times, and this is no call of Python.
+language: Final = _language.get
 
 
 def current() -> Locale:
@@ -200,6 +210,7 @@ def current() -> Locale:
 def use(locale: Locale) -> None:
     """Let what is written from here on be in this locale, until the surrounding `shown_in` ends."""
     _in_use.set(locale)
+    _language.set(locale.language)
     translation.activate(locale.language)
 
 
@@ -223,7 +234,7 @@ def in_language(language: str) -> Iterator[None]:
 
 def said(message: str) -> str:
     """Return a text that rows of lists repeat, as `gettext` does, which takes several times as long."""
-    return _said(_in_use.get().language, message)
+    return _said(language(), message)
 
 
 @lru_cache(maxsize=1024)

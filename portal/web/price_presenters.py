@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -18,6 +19,7 @@ from markupsafe import Markup
 from portal.dynamo.meter import Call, Meter
 from portal.hosting.prices import NOTED, READ_UNIT, WRITE_UNIT
 from portal.web import locales
+from portal.web.locales import Locale
 
 _PLACE: Final = (
     f"<!-- price {secrets.token_hex(8)} "  # nobody can write it into a ticket; the language stands behind it
@@ -75,19 +77,29 @@ def _per_million(read_units: float, write_units: float) -> str:
 
 def fill_in(response: HttpResponse, bill: Meter) -> None:
     """Put the price where the page has left a place for it."""
-    context: dict[str, Any] = {
-        "trips": bill.trips,
-        "read_units": bill.read_units,
-        "write_units": bill.write_units,
-        "dollars": _per_million(bill.read_units, bill.write_units),
-        "lines": lines_of(bill),
-        "noted": NOTED,
-    }
+    lines = tuple(lines_of(bill))
     before, _, rest = response.content.partition(IN_PAGE)
     said, _, after = rest.partition(b" -->")
     language, _, costs_url = said.decode().partition(" ")
-    context["costs_url"] = unquote(costs_url)
     with locales.in_language(language):
-        response.content = before + render_to_string("portal/_price.html", context).encode() + after
+        figure = _said(locales.current(), unquote(costs_url), bill.trips, bill.read_units, bill.write_units, lines)
+        response.content = before + figure + after
     if "Content-Length" in response:
         response["Content-Length"] = str(len(response.content))
+
+
+@lru_cache(maxsize=256)
+def _said(
+    locale: Locale, costs_url: str, trips: int, read_units: float, write_units: float, lines: tuple[PriceLine, ...]
+) -> bytes:
+    """Return the figure in the locale in use. The same page costs the same again and again."""
+    context: dict[str, Any] = {
+        "costs_url": costs_url,
+        "trips": trips,
+        "read_units": read_units,
+        "write_units": write_units,
+        "dollars": _per_million(read_units, write_units),
+        "lines": lines,
+        "noted": NOTED,
+    }
+    return render_to_string("portal/_price.html", context).encode()

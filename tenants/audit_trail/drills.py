@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
-from portal import clock
-from portal.dynamo.platform import PLATFORM
-from tenants.audit_trail import browsing, recording, stored
+from portal.dynamo.store import Store
+from tenants.audit_trail import browsing, recording
+from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.audit_trail.stored import AuditByEntity
+
+_ENTITY: Final = ("drill", "restore")
 
 
 class DrillResult(StrEnum):
@@ -38,7 +40,7 @@ class Drill:
 
 def record(drill: Drill, *, by: Actor) -> None:
     """Add a row to the platform's trail. Raises Throttled, Unavailable."""
-    kind, name = stored.RESTORE_DRILL
+    kind, name = _ENTITY
     recording.record(
         AuditEntry(recording.PLATFORM, AuditAction.RESTORE_DRILLED, by, kind, name, "all tables", after=asdict(drill))
     )
@@ -46,12 +48,11 @@ def record(drill: Drill, *, by: Actor) -> None:
 
 def latest(*, before: datetime) -> tuple[datetime, Drill] | None:
     """Return the last drill before a moment, and when it ended: one Query of one row."""
-    until = ("0", clock.stamp(before))
-    found = PLATFORM.query(AuditByEntity, stored.RESTORE_DRILLS, between=until, descending=True, limit=1).items
-    if not found:
+    only = TrailFilter(entity=_ENTITY, before=before)
+    rows = browsing.page(Store("tenant", recording.PLATFORM), only=only, size=1).rows
+    if not rows:
         return None
-    row = browsing.row_of(found[0])
-    told = row.after
+    told = rows[0].after
     counts = {name: int(told[name]) for name in ("tables", "trails", "tenants", "tickets")}
     lost = float(told["lost"]) if told["lost"] else ""
-    return row.at, Drill(DrillResult(told["result"]), **counts, took=float(told["took"]), lost=lost)
+    return rows[0].at, Drill(DrillResult(told["result"]), **counts, took=float(told["took"]), lost=lost)

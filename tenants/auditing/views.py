@@ -37,7 +37,7 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="audit chain, audit row", trips=4, reads=40)
+@costs(query="audit chain, audit row", trips=3, reads=40)
 @require_safe
 def evidence(request: TenantRequest) -> HttpResponse:
     """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time."""
@@ -150,11 +150,11 @@ def _shown(item: AuditorItem) -> dict[str, Any]:
 
 @in_person
 @member(Role.OWNER)
-@costs(on="GET", query="auditor, invitation, member, unreached invitation", trips=3, reads=20)
+@costs(on="GET", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=20)
 @costs(
     on="POST",
     get="address, audit chain, suppressed address",
-    query="auditor, invitation, member, unreached invitation",
+    query="auditor, invitation, members by name, unreached invitation",
     write="attempts, audit chain, audit row, invitation, invitation link, invited, membership",
     trips=12,
     reads=20,

@@ -100,10 +100,9 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
         lambda: tenant_directory.get(tenant.tenant_id),
-        lambda: members.members_of(tenant.repository),
+        lambda: members.of_roles(tenant.repository, Role.OWNER, consistent=False),
     ]
-    stored, everybody = fan_out(reads)
-    owners = [m for m in everybody if m.role is Role.OWNER]
+    stored, owners = fan_out(reads)
     page: dict[str, Any] = {"form": form, "defaults_form": defaults_form, "owners": owners, "stored": stored}
     failed = form.is_bound or defaults_form.is_bound
     return render(request, "tenants/settings.html", page, status=422 if failed else 200)

@@ -4,20 +4,101 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal import clock, plain_text, zones
+from portal.dynamo.store import Store
 from portal.web import locales
-from tenants.membership import invitations, own_profile
+from tenants.membership import invitations, members, own_profile
+from tenants.membership.members import AtHand, ListedMember
 from tenants.sign_in import profiles
 from tenants.sign_in.stored import folded
 from tenants.tenancy.roles import MEMBER_ROLES, Role
+
+Choice = tuple[str, Any]
+
+
+class MemberInput(forms.TextInput):
+    """A text field for one of many members: the browser offers those at hand, others are typed in full."""
+
+    choices: Sequence[Choice] = ()
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        labels = dict(self.choices)
+        about = {"list": f"{name}-members", "autocomplete": "off", "spellcheck": "false", "dir": "auto"}
+        about["placeholder"] = str(labels.pop("", ""))
+        return super().get_context(name, labels.get(value, value), {**about, **(attrs or {})})
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        options = format_html_join("", '<option value="{}"></option>', ((label,) for key, label in self.choices if key))
+        field = super().render(name, value, attrs, renderer)
+        return format_html('{}<datalist id="{}-members">{}</datalist>', field, name, options)
+
+
+class TypedMemberField(forms.ChoiceField):
+    """Take a choice, or the name or address of an agent whom `find` finds by it. The value is an id."""
+
+    widget = MemberInput
+
+    def __init__(self, find: Callable[[str], Sequence[ListedMember]], **how: Any) -> None:
+        super().__init__(**how)
+        self._find = find
+        self.help_text = self.help_text or _("Type a name, or an address where several people have the name.")
+
+    def to_python(self, value: Any) -> str:
+        typed, choices = str(value or "").strip(), dict(self.widget.choices)
+        if typed in choices:
+            return typed
+        sought = typed.casefold()
+        agents = [one for one in self._find(typed) if one.is_agent]
+        named = [key for key, label in choices.items() if str(label).casefold() == sought]
+        named += [one.id for one in agents if sought in (one.name.casefold(), one.email.casefold())]
+        found = set(named or [one.id for one in agents])
+        if not found:
+            raise ValidationError(_("Nobody here who can have tickets is called “%(typed)s”.") % {"typed": typed})
+        if len(found) > 1:
+            told = _("Several people are called “%(typed)s”. Type the address of one of them.")
+            raise ValidationError(told % {"typed": typed})
+        (user_id,) = found
+        self.choices = [*choices.items(), (user_id, typed)]
+        return str(user_id)
+
+
+@dataclass(frozen=True)
+class OfferedMembers:
+    """The agents that a form offers, as ids and names; `find` finds others, None where these are all."""
+
+    choices: tuple[Choice, ...]
+    find: Callable[[str], Sequence[ListedMember]] | None = None
+
+    def __iter__(self) -> Iterator[Choice]:
+        return iter(self.choices)
+
+    def field(self, *others: Choice, **how: Any) -> forms.ChoiceField:
+        """Return the field of one agent, behind the other choices: a list, or in a large desk a text field."""
+        choices = [*others, *self.choices]
+        if self.find is None:
+            return forms.ChoiceField(choices=choices, required=False, **how)
+        return TypedMemberField(self.find, choices=choices, required=False, **how)
+
+
+def offered_members(repository: Store, known: AtHand, *, first: str = "", also: Iterable[str] = ()) -> OfferedMembers:
+    """Return the agents at hand, `first` before the others, and those who were chosen. Costs what `with_ids` does."""
+    people = sorted(members.with_ids(repository, known, chain([first], also)), key=lambda one: one.id != first)
+    names = ((one.id, f"{one.name} {_('(you)')}" if one.id == first else one.name) for one in people if one.is_agent)
+    return OfferedMembers(tuple(names), None if known.is_all else partial(members.matching, repository))
 
 
 class InviteForm(forms.Form):

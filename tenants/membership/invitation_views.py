@@ -37,11 +37,11 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="invitation, member, unreached invitation", trips=1, reads=100)
+@costs(on="GET", query="invitation, members by name, unreached invitation", trips=1, reads=100)
 @costs(
     on="POST",
     get="audit chain, suppressed address",
-    query="invitation, member, unreached invitation",
+    query="invitation, member, members by name, unreached invitation",
     write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, "
     "outbox row, tenant, unreached invitation",
     trips=12,
@@ -84,11 +84,12 @@ def pending(tenant: TenantContext) -> list[dict[str, Any]]:
     get through, at the same time."""
     reads: list[Callable[[], Any]] = [
         partial(invitations.pending, tenant.repository),
-        partial(members.members_of, tenant.repository),
+        partial(members.at_hand, tenant.repository),
         partial(invitations.unreached, tenant.repository),
     ]
-    invites, everybody, unreached = fan_out(reads)
-    roles = {person.id: person.role for person in everybody}
+    invites, known, unreached = fan_out(reads)
+    inviters = members.with_ids(tenant.repository, known, [invite.invited_by for invite in invites])
+    roles = {person.id: person.role for person in inviters}
     return [
         {
             "id": invite.invite_id,
@@ -242,7 +243,7 @@ def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
 @signed_in
 @costs(
     get="audit chain, invitation, invited",
-    write="audit chain, audit row, auditor, invitation, invitation link, invited, member, membership, tenant",
+    write="audit chain, audit row, invitation, invitation link, invited, member, membership, tenant",
     trips=10,
     reads=20,
     writes=40,

@@ -30,7 +30,7 @@ from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members, seats
-from tenants.membership.members import Member
+from tenants.membership.members import ListedMember, Member
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
@@ -291,7 +291,7 @@ def remove_member(tenant: TenantContext, *, user_id: str, by: Actor) -> Member:
     return person
 
 
-def may_touch(tenant: TenantContext, person: Member) -> bool:
+def may_touch(tenant: TenantContext, person: ListedMember) -> bool:
     """Tell whether the person at work may change or remove this member."""
     return person.id == tenant.user_id or (tenant.is_admin and tenant.role.at_least(person.role))
 

@@ -21,26 +21,28 @@ from portal.web.costs import costs
 from tenants.membership import mail_choices, member_changes, members, past_roster
 from tenants.membership.forms import RoleForm
 from tenants.membership.mail_choices import MailKind
+from tenants.membership.members import AtHand
 from tenants.membership.past_roster import RestoredMember
 from tenants.tenancy.request import TenantRequest, actor_of, unpin_tenant
 from tenants.tenancy.roles import MEMBER_ROLES, Role
 
-SHOWN: Final = 100  # members on the page; the others are found by name
 FEW: Final = 12  # members that need no search
 
 
 @member(Role.ADMIN)
-@costs(query="member", trips=1, reads=40)
+@costs(query="members by name", get="member", trips=3, reads=40)
 @require_safe
 def members_page(request: TenantRequest) -> HttpResponse:
-    """List members by name, because owners first would move people about when roles change. Costs one Query."""
+    """List members by name, because owners first would move people about when roles change: one Query for each page of
+    AT_HAND, and for a search what `members.matching` costs."""
     tenant = request.tenant
-    everybody = members.members_of(tenant.repository)
-    q = request.GET.get("q", "").strip()
-    matching = [m for m in everybody if q.casefold() in m.name.casefold() or q.casefold() in m.email]
-    owners = sum(m.role is Role.OWNER for m in everybody)
+    q, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    people, more = members.page(tenant.repository, after=after)
+    is_all = not after and not more
+    matching = members.matching(tenant.repository, q, known=AtHand(people, is_all)) if q else people
+    owners = sum(m.role is Role.OWNER for m in people) if is_all else 0  # the rules know, too
     grantable = [role for role in MEMBER_ROLES if tenant.role.at_least(role)]
-    people = [
+    rows = [
         {
             "id": m.id,
             "name": m.name,
@@ -50,14 +52,17 @@ def members_page(request: TenantRequest) -> HttpResponse:
             "roles": grantable if member_changes.may_touch(tenant, m) else [],
             "is_only_owner": m.role is Role.OWNER and owners == 1,
         }
-        for m in matching[:SHOWN]
+        for m in matching
     ]
     page = {
-        "people": people,
-        "total": len(everybody),
+        "people": rows,
+        "total": len(people) if is_all else 0,
         "matching": len(matching),
         "q": q,
-        "has_search": len(everybody) > FEW,
+        "has_search": not is_all or len(people) > FEW,
+        "after": after,
+        "more": "" if q else more,
+        "most": members.AT_HAND,
     }
     return render(request, "tenants/members.html", page)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from django.utils.translation import gettext_noop
 
+from portal.dynamo import paging
+from portal.dynamo.client import fan_out
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.schema import keys
 from portal.web.locales import Locale
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import Choices
-from tenants.membership.stored import MemberItem
+from tenants.membership.stored import MemberByName, MemberItem
+from tenants.sign_in import accounts
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
@@ -23,6 +27,8 @@ from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
 
 PLACE: Final = "member"  # what a membership is called where a person is looked for
+_LIST: Final = (PLACE,)  # what a cursor of the list is bound to
+AT_HAND: Final = 100  # members that a page reads at most, and finds others by name
 
 
 @dataclass(frozen=True)
@@ -36,30 +42,46 @@ class DeskMembership:
 
 
 @dataclass(frozen=True)
-class Member:
-    """One of the people to whom a ticket may be assigned."""
+class ListedMember:
+    """A member as lists have them."""
 
     id: str
     name: str
     email: str
     role: Role
-    choices: Choices = field(default_factory=Choices)
     profile: Profile = field(default_factory=Profile)
-    signature: str = ""
+
+    def has(self, text: str) -> bool:
+        """Tell whether the person's name or address contains a text, in any case."""
+        sought = text.casefold()
+        return sought in self.name.casefold() or sought in self.email.casefold()
+
+    @property
+    def is_agent(self) -> bool:
+        """Tell whether a ticket may be assigned to this person."""
+        return self.role.at_least(Role.AGENT)
 
     @property
     def time_zone(self) -> str | None:
         """Return the person's own zone, None where that of the desk holds."""
         return self.profile.own_zone or None
 
-    def locale_at(self, tenant: TenantContext) -> Locale:
-        """Return the language and the forms in which mails about a desk are written for the person."""
-        return self.profile.locale(tenant.chosen_zone, tenant.chosen_language)
-
     @property
     def language(self) -> str | None:
         """Return the person's own language, None where that of the desk holds."""
         return self.profile.language or None
+
+
+@dataclass(frozen=True)
+class Member(ListedMember):
+    """A member with what they chose for themselves."""
+
+    choices: Choices = field(default_factory=Choices)
+    signature: str = ""
+
+    def locale_at(self, tenant: TenantContext) -> Locale:
+        """Return the language and the forms in which mails about a desk are written for the person."""
+        return self.profile.locale(tenant.chosen_zone, tenant.chosen_language)
 
 
 def memberships_of(user_id: str) -> list[DeskMembership]:
@@ -78,9 +100,140 @@ def members_of(repository: Store, *, consistent: bool = False) -> list[Member]:
     return sorted(people, key=lambda m: (m.name.casefold(), m.id))
 
 
+@dataclass(frozen=True)
+class AtHand:
+    """The first AT_HAND members of a desk in the order of their names, and whether these are all."""
+
+    people: tuple[ListedMember, ...]
+    is_all: bool
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {one.id: one.name for one in self.people}
+
+    def agents(self, *, first: str = "") -> list[ListedMember]:
+        """Return those who can have tickets, the one with the id `first` before the others."""
+        return sorted((one for one in self.people if one.is_agent), key=lambda one: one.id != first)
+
+
+def at_hand(repository: Store) -> AtHand:
+    """Return all members of a desk that has not many, else the first ones: one Query of at most AT_HAND short rows."""
+    people, more = page(repository)
+    return AtHand(people, not more)
+
+
+def page(repository: Store, *, after: str = "", size: int = AT_HAND) -> tuple[tuple[ListedMember, ...], str]:
+    """Return some members in the order of names, and the cursor of the next page, "" at the end: one Query.
+
+    Within a page case is ignored; between pages the order is that of code points. Raises Invalid for a damaged cursor.
+    """
+    tenant_id, start = repository.tenant_id, None
+    if after:
+        name, user_id = paging.load(after, tenant_id=tenant_id, query=_LIST)
+        start = {"tenant_id": {"S": tenant_id}, "name": {"S": name}, "user_id": {"S": user_id}}
+    read = repository.query(MemberByName, keys.tenant, limit=size, start=start)
+    last = [read.last_key[key]["S"] for key in ("name", "user_id")] if read.last_key else []
+    return _listed(read.items), paging.dump(last, tenant_id=tenant_id, query=_LIST) if last else ""
+
+
+def names_of(repository: Store, known: AtHand, user_ids: Iterable[str]) -> Mapping[str, str]:
+    """Return the names of these people, as far as they are members. In a desk with more members than are at hand, those
+    who are not are read: one BatchGetItem for each hundred."""
+    return {one.id: one.name for one in with_ids(repository, known, user_ids)}
+
+
+class NamesOnDemand(Mapping[str, str]):
+    """The names of members by id, for a page that learns late whom it names. In a large desk somebody who is not at
+    hand costs a GetItem."""
+
+    def __init__(self, repository: Store, known: AtHand) -> None:
+        self._repository, self._is_all, self._names = repository, known.is_all, known.names
+
+    def __getitem__(self, user_id: str) -> str:
+        if user_id not in self._names and not self._is_all:
+            found = member(self._repository, user_id)
+            self._names[user_id] = found.name if found else ""
+        if name := self._names.get(user_id, ""):
+            return name
+        raise KeyError(user_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def with_ids(repository: Store, known: AtHand, user_ids: Iterable[str]) -> list[ListedMember]:
+    """Return those at hand, and those of these people who are members beside them. Costs what `names_of` does."""
+    have = known.names
+    missing = {one for one in user_ids if one not in have and keys.USER_ID.match(one)} if not known.is_all else ()
+    wanted = [repository.wanted(MemberItem, keys.tenant, sort=one) for one in sorted(missing)]
+    found = [_member(item) for item in repository.get_all(wanted) if item is not None] if wanted else []
+    return [*known.people, *found]
+
+
+def matching(repository: Store, typed: str, *, known: AtHand | None = None) -> list[ListedMember]:
+    """Return up to AT_HAND members whose name or address contains a text.
+
+    All of a desk whose members are at hand. Of a larger one those whose names begin with the text, in the case in which
+    it is typed or in usual ones, and only where there is nobody those who have it within: one round trip more for each
+    of the two. The last one reads the whole index, up to 1 MB, some 0.5 units for 25 members.
+    """
+    known = known or at_hand(repository)
+    if known.is_all or not typed:
+        return [one for one in known.people if one.has(typed)]
+    cases = _cases(typed)
+    if found := _beginning_with(repository, cases):
+        return found
+    texts = [(MemberByName.name.attr_name, text) for text in cases]
+    texts.append((MemberByName.email.attr_name, typed.lower()))
+    return list(_listed(repository.query(MemberByName, keys.tenant, containing=texts).items)[:AT_HAND])
+
+
+def beginning_with(repository: Store, known: AtHand, words: Iterable[str]) -> list[ListedMember]:
+    """Return the members of a small desk; of a larger one up to AT_HAND for each word with which names begin."""
+    if known.is_all:
+        return list(known.people)
+    found = (_beginning_with(repository, _cases(word)) for word in dict.fromkeys(words))
+    return list(dict.fromkeys(one for some in found for one in some))
+
+
+def _beginning_with(repository: Store, cases: Collection[str]) -> list[ListedMember]:
+    query = partial(repository.query, MemberByName, keys.tenant, limit=AT_HAND)
+    pages = fan_out([partial(query, begins_with=text) for text in cases])
+    return list(_listed(row for some in pages for row in some.items)[:AT_HAND])
+
+
+def _cases(typed: str) -> tuple[str, ...]:
+    """Return a text as names may have it, each once: as it is typed, ada, Ada, ADA."""
+    return tuple(dict.fromkeys((typed, typed.lower(), typed.title(), typed.upper())))
+
+
+def _listed(rows: Iterable[MemberByName]) -> tuple[ListedMember, ...]:
+    people = (
+        ListedMember(row.user_id, row.name, row.email, Role(row.role), Profile.parse(row.profile)) for row in rows
+    )
+    return tuple(sorted(people, key=lambda one: (one.name.casefold(), one.id)))
+
+
+def by_address(repository: Store, address: str) -> Member | None:
+    """Return the member with this address, or None: a GetItem of who has it anywhere, then one of the membership."""
+    user_id = accounts.id_of(address)
+    return member(repository, user_id) if user_id else None
+
+
+def of_roles(repository: Store, *roles: Role, consistent: bool = True) -> list[Member]:
+    """Return the members of these roles, by name: Queries that read what `members_of` does, of which these alone come
+    back."""
+    sought = [(MemberItem.role.attr_name, role.value) for role in roles]
+    found = repository.query_all(MemberItem, keys.tenant, consistent=consistent, containing=sought)
+    return sorted(map(_member, found), key=lambda m: (m.name.casefold(), m.id))
+
+
 def owners_of(repository: Store, *, but: str = "") -> list[Member]:
-    """Return the owners of a tenant except one person, read consistently. Costs what `members_of` does."""
-    return [m for m in members_of(repository, consistent=True) if m.role is Role.OWNER and m.id != but]
+    """Return the owners of a tenant except one person, read consistently. Costs what `of_roles` does."""
+    return [m for m in of_roles(repository, Role.OWNER) if m.id != but]
 
 
 def member(repository: Store, user_id: str) -> Member | None:
@@ -104,8 +257,8 @@ def _member(item: MemberItem) -> Member:
         item.name,
         item.email,
         Role(item.role),
-        mail_choices.of_item(item),
         Profile.parse(item.profile),
+        mail_choices.of_item(item),
         item.signature or "",
     )
 

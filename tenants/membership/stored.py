@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 
 from portal.dynamo.client import Item
+from portal.dynamo.models import IndexModel
 from portal.nosql.session_store import SessionStore
 from portal.nosql.stored import SESSIONS, SessionByUser, SessionItem
 from portal.schema import holdings, keys, row_forms
@@ -28,6 +29,22 @@ UNREACHED = Table("Tenants.Unreached", "tenant", "tenant_id", "invite_id", ttl="
 MEMBERS = Table("Admin.Users", "tenant", "tenant_id", "user_id")
 # Outsiders who may see the audit pages for a time. They are no members: whatever lists members has none of them.
 AUDITORS = Table("Tenants.Auditors", "tenant", "tenant_id", "user_id", ttl="kept_until")
+
+
+class MemberByName(IndexModel):
+    """A member of a tenant in the order of names, as small as what a page says of them: a desk may have thousands."""
+
+    table = MEMBERS
+    label = "gsi-name"
+    leading_keys = keys.OWN_ID
+
+    tenant_id = UnicodeAttribute(hash_key=True)
+    name = UnicodeAttribute(range_key=True)
+    user_id = UnicodeAttribute()
+    email = UnicodeAttribute()
+    role = UnicodeAttribute()
+    profile = UnicodeAttribute(null=True)
+
 
 declare(
     INVITES,
@@ -253,6 +270,6 @@ holdings.declare_people("invitations", "tenants.membership.invitations")
 
 declare_keys(INVITES, {"invitation": ""})
 declare_keys(UNREACHED, {"unreached invitation": ""})
-declare_keys(MEMBERS, {"member": ""})
+declare_keys(MEMBERS, {"member": ""}, indexes={"members by name": "gsi-name"})
 declare_keys(AUDITORS, {"auditor": ""})
 declare_keys(USERS, {"invitation link": "INVITE#<token>"})

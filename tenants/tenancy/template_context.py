@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 
-from portal.web import price_presenters
+from portal.web import locales, price_presenters
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
@@ -33,7 +33,7 @@ class DeskPage:
 
     @property
     def label(self) -> str:
-        return gettext(self.title)
+        return locales.said(self.title)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class MainPage(DeskPage):
 
     @property
     def leads(self) -> str:
-        return gettext(self.shortcut)
+        return locales.said(self.shortcut)
 
 
 def _with_steps(route: str, *steps: str) -> tuple[str, ...]:
@@ -198,10 +198,10 @@ def _price_place(tenant: TenantContext | None) -> str:
     return price_presenters.place() if settings.DEBUG else ""
 
 
-def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> list[MainPage]:
+def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> tuple[MainPage, ...]:
     if tenant is None:
-        return [*MAIN_PAGES[:1]]
-    return [one for one in MAIN_PAGES if one.is_open_to(tenant.role) and (mail or one.name != "letters")]
+        return MAIN_PAGES[:1]
+    return tuple(one for one in MAIN_PAGES if one.is_open_to(tenant.role) and (mail or one.name != "letters"))
 
 
 def _mail(tenant: TenantContext | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from portal import clock
 from portal.dynamo import meter
 from tenants.audit_trail import browsing
 from tenants.audit_trail.stored import AuditItem, audit_actor_key, audit_entity_key, audit_row_key
+from tenants.membership import members
 from tenants.membership.invitations import link_key
 from tenants.membership.stored import InviteItem, MemberItem
 from tests.desk.test_cost import IDENTITY, fill, spent
@@ -84,7 +85,10 @@ def test_members_and_invitations_take_two_trips_and_half_a_unit_per_4_kb(world: 
     alice = world.browser("alice", "acme")
     # The page of the invitations reads at the same time the members, for whether who invited still may, and whose
     # mails did not get through.
-    for page, queries in (("/desk/members/", 1), ("/desk/members/?q=number+7", 1), ("/desk/invitations/", 3)):
+    pages = [("/desk/members/", 1), ("/desk/invitations/", 3)]
+    if count < members.AT_HAND:  # more are sought as test_large_desks.py says
+        pages.append(("/desk/members/?q=number+7", 1))
+    for page, queries in pages:
         bill = spent(alice, page)
         assert [call.operation for call in bill.calls] == ["BatchGetItem", *["Query"] * queries], page
         assert (bill.trips, bill.read_units) == (2, IDENTITY + sum(map(of, bill.calls[1:])))
@@ -122,7 +126,8 @@ def test_the_settings_take_two_trips_for_the_desk_and_its_owners(world: World, c
     assert bill.trips == 2
     assert sorted(call.operation for call in bill.calls[1:]) == ["BatchGetItem", "Query"]
     (query,) = (call for call in bill.calls if call.operation == "Query")
-    assert bill.read_units == IDENTITY + 1 + of(query)  # the desk's own item is read consistently
+    assert query.items == 1  # the owner alone comes back
+    assert bill.read_units == IDENTITY + 1 + query.read_units  # the desk's own item is read consistently
 
 
 @pytest.mark.parametrize("count", MANY)

@@ -201,8 +201,8 @@ def test_a_long_list_of_members_is_searched(world: World) -> None:
     )
     alice = world.browser("alice", "acme")
     page = alice.get("/desk/members/")
-    assert (page.context["total"], len(page.context["people"])) == (153, 100)
-    assert b"Search to find the others" in page.content
+    assert len(page.context["people"]) == members.AT_HAND
+    assert b"Next page" in page.content
     found = alice.get("/desk/members/?q=PERSON+149").context["people"]
     assert [person["email"] for person in found] == ["p149@example.com"]
     assert "No results for “nobody”".encode() in alice.get("/desk/members/?q=nobody").content

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from portal.dynamo import meter
-from tenants.membership.stored import MemberItem
+from tenants.membership.members import ListedMember
 from tenants.tenancy.roles import Role
 from tests.search.desk_in_memory import MemoryDesk
 from tests.support.operators import text_of
@@ -128,7 +128,7 @@ def test_tickets_tags_and_people_are_options_that_lead_there(world: World, monke
     summary = world.context("bob", "acme").repository.get(SummaryItem, stored.ticket, 1, sort=stored.SUMMARY)
     assert summary is not None
     alice = world.users["alice"]
-    suggested = Suggestions((summary,), ("bill<ing",), (MemberItem("", alice.id, name="Alice Example"),))
+    suggested = Suggestions((summary,), ("bill<ing",), (ListedMember(alice.id, "Alice Example", "", Role.AGENT),))
     monkeypatch.setattr(suggesting, "suggest", lambda tenant, text: suggested)
     page = world.browser("bob").get("/search/suggest/?q=b")
     assert text_of(page) == "Tickets #1 Ticket 1 Open Tags bill<ing People AE Alice Example"

@@ -19,6 +19,7 @@ from jinja2 import Environment, UndefinedError
 from markupsafe import Markup, escape
 
 from portal.web import jinja
+from tenants.tenancy.template_context import MAIN_PAGES
 from tickets.desk import page_texts
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates"
@@ -88,12 +89,13 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "rating": st.tuples(TEXT, TEXT),
     "row_tags": st.tuples(st.lists(TEXT, max_size=5).map(tuple), TEXT),
     "row_count": st.tuples(st.integers(1, 3)),
+    "shortcuts": st.tuples(st.just(MAIN_PAGES), TEXT, st.booleans()),
 }
 
 
 @given(st.data())
 def test_what_is_kept_of_a_piece_is_what_its_arguments_make(pages: Environment, data: st.DataObject) -> None:
-    kept = {name: path for library in (page_texts,) for path, names in library.PIECES.items() for name in names}
+    kept = {name: path for library in (jinja, page_texts) for path, names in library.PIECES.items() for name in names}
     assert kept.keys() == ARGUMENTS.keys()
     name = data.draw(st.sampled_from(sorted(kept)))
     arguments = data.draw(ARGUMENTS[name])

@@ -53,18 +53,7 @@ _SHOWN: Final = (
 
 
 @OperatorSite.page("jobs/", name="jobs", title="Jobs")
-@costs(
-    on="GET",
-    query="arriving tenant, bulk job, export, isolation run, move, purge, rehearsal, resharding",
-    trips=1,
-    reads=15,
-)
-@costs(
-    on="POST",
-    query="arriving tenant, bulk job, export, isolation run, move, purge, rehearsal, resharding",
-    trips=1,
-    reads=15,
-)
+@costs(query="arriving tenant, bulk job, export, isolation run, move, purge, rehearsal, resharding", trips=1, reads=15)
 def jobs(request: HttpRequest) -> HttpResponse:
     """Show the last job of each kind and tenant, and the imports that have not ended: one Query for each kind."""
     lasts, arriving = _read(_SHOWN)

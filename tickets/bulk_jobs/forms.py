@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
 from portal.errors import Invalid
+from tenants.membership.forms import OfferedMembers
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import ValueField
 from tickets.desk.many import TicketEdit
@@ -24,9 +24,7 @@ class BulkEditForm(forms.Form):
     `edit` is what a valid form asks for.
     """
 
-    def __init__(
-        self, data: Any = None, *, people: Sequence[tuple[str, str]], defined: Definitions, **how: Any
-    ) -> None:
+    def __init__(self, data: Any = None, *, people: OfferedMembers, defined: Definitions, **how: Any) -> None:
         super().__init__(data, **how)
         for field in CHANGED:
             choices = [(value or NOBODY, label) for value, label in field.choices]
@@ -35,8 +33,7 @@ class BulkEditForm(forms.Form):
             if offered := [(one.id, one.name) for one in defined.in_use_of(of)]:
                 named = [_LEAVE, (NOBODY, gettext(of.none)), *offered]
                 self.fields[of.name] = forms.ChoiceField(choices=named, required=False, label=of.label)
-        assignees = [_LEAVE, (NOBODY, gettext("Nobody")), *people]
-        self.fields[ASSIGNEE.name] = forms.ChoiceField(choices=assignees, required=False, label=ASSIGNEE.label)
+        self.fields[ASSIGNEE.name] = people.field(_LEAVE, (NOBODY, gettext("Nobody")), label=ASSIGNEE.label)
         for name, label in (("add_tags", gettext("Add tags")), ("remove_tags", gettext("Remove tags"))):
             line = forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"})
             hint = gettext("Separate tags with commas.") if name == "add_tags" else ""

@@ -304,9 +304,9 @@ def read(tenant: TenantContext, *, days: int, first_weekday: int = 0) -> Dashboa
     """
     shown = period(tenant, days)
     first = aggregate_keys.first_day(shown.first.isoformat())
-    seen, freshness, items, (people,) = _aggregates(tenant, first, lambda: members.members_of(tenant.repository))
+    seen, freshness, items, (people,) = _aggregates(tenant, first, lambda: members.at_hand(tenant.repository))
     totals, persons, tags, by_day = _sorted_out(seen)
-    names = {m.id: m.name for m in people}
+    names = members.names_of(tenant.repository, people, _counted(persons))
     durations = {d: (Durations.of(by_day[d], "first"), Durations.of(by_day[d], "done")) for d in shown.dates()}
     return Dashboard(
         period=shown,
@@ -367,6 +367,11 @@ def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Cou
     by_day |= {date.fromisoformat(day): counts for (kind, day), counts in merged.items() if kind == contributions.DAY}
     totals, people, tags = (merged.get((kind, ""), Counter()) for kind in ("TOTALS", "PEOPLE", "TAGS"))
     return totals, people, tags, by_day
+
+
+def _counted(persons: Counts) -> set[str]:
+    """Return the ids of those who have tickets."""
+    return {name.partition(".")[0] for name, n in persons.items() if n > 0}
 
 
 def _states(totals: Counts) -> dict[str, int]:

@@ -7,9 +7,9 @@ A day's aggregate holds the number of durations, their sum in seconds, and how m
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -28,6 +28,11 @@ class Bucket:
     count: int
 
 
+@cache
+def _of(what: str) -> tuple[str, ...]:
+    return tuple(f"{what}.{name}" for name in ("n", "sum", *_NAMES))
+
+
 @dataclass(frozen=True)
 class Durations:
     """`count` durations of `seconds` altogether, and by bucket, in the order of BUCKETS and then the rest."""
@@ -39,18 +44,17 @@ class Durations:
     @classmethod
     def of(cls, counts: Counts, what: str) -> Durations:
         """Read those of "first" or "done" in a day's counts."""
-        numbers = (max(0, counts[f"{what}.{name}"]) for name in ("n", "sum", *_NAMES))
-        return cls(next(numbers), next(numbers), tuple(numbers))
+        if not counts:
+            return cls()
+        count, seconds, *histogram = (max(0, counts.get(name, 0)) for name in _of(what))
+        return cls(count, seconds, tuple(histogram))
 
     @classmethod
     def total(cls, several: Iterable[Durations]) -> Durations:
-        count = seconds = 0
-        histogram: Counter[int] = Counter()
-        for one in several:
-            count += one.count
-            seconds += one.seconds
-            histogram.update(dict(enumerate(one.histogram)))
-        return cls(count, seconds, tuple(histogram[i] for i in range(len(_NAMES))))
+        nothing = cls()
+        numbers = zip(*((one.count, one.seconds, *one.histogram) for one in (nothing, *several)), strict=True)
+        count, seconds, *histogram = map(sum, numbers)
+        return cls(count, seconds, tuple(histogram))
 
     @property
     def mean(self) -> float | None:

@@ -19,7 +19,7 @@ from tickets.verification import verify as verifying
 
 
 @member(Role.AGENT)
-@costs(get="placed stream, watermark", query="aggregate, member", trips=1, reads=20)
+@costs(get="member, placed stream, watermark", query="aggregate, members by name", trips=2, reads=20)
 @require_safe
 def dashboard_page(request: TenantRequest) -> HttpResponse:
     """Show the numbers of the desk to those who run it, and to agents their own."""

@@ -53,7 +53,7 @@ _PAGE: Final = "tickets/person.html"
     query="API key, article, audit row, audit rows by object, auditor, group turns, help centre, "
     "invitation, letters by time, member, notice, ready answer, rule, saved views, ticket, "
     "webhook",
-    trips=40,
+    trips=24,
     reads=200,
 )
 @get_or_post
@@ -101,8 +101,8 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
 @member(Role.OWNER)
 @costs(
     get="aggregate, audit chain, counter, file, mail settings, member, requester, ticket",
-    query="API key, auditor, group turns, help centre, invitation, letters by time, member, "
-    "notice, ready answer, rule, saved views, ticket, webhook",
+    query="API key, auditor, group turns, help centre, invitation, letters by time, member, notice, "
+    "ready answer, rule, saved views, ticket, webhook",
     write="address of a requester, audit chain, audit row, auditor, file, membership, requester, tenant, ticket",
     trips=30,
     reads=200,

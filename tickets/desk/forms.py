@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
 from portal.web.locales import in_sentence
+from tenants.membership.forms import OfferedMembers
 from tickets.attachments.forms import files_field
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import defined_field, value_fields
@@ -199,7 +200,7 @@ class TicketForm(Resendable):
 
 
 class NewTicketForm(TicketForm):
-    """A new ticket, which somebody may get at once. `people` are those who can, as ids and names."""
+    """A new ticket, which somebody may get at once. `people` are those who can."""
 
     resolver = forms.CharField(label=gettext_lazy("Assignee"), required=False, max_length=32)
     attached = files_field()
@@ -211,10 +212,13 @@ class NewTicketForm(TicketForm):
         ),
     )
 
-    def __init__(self, *args: Any, people: list[tuple[str, str]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, people: OfferedMembers, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.people = people
-        self.fields["resolver"].widget = forms.Select(choices=[("", _("Unassigned")), *people])
+        self.people, nobody = people, ("", _("Unassigned"))
+        if people.find is None:
+            self.fields["resolver"].widget = forms.Select(choices=[nobody, *people])
+        else:
+            self.fields["resolver"] = people.field(nobody, label=gettext_lazy("Assignee"))
 
     def _made_with(self) -> dict[str, Any]:
         return super()._made_with() | {"people": self.people}

@@ -155,9 +155,13 @@ def _range(first: str, last: str) -> str:
     return f"{first}..{last}" if first or last else ""
 
 
+_UNRESOLVED: Final = gettext_noop("Unresolved")
+_ANY: Final = gettext_noop("Any")
+
+
 def _statuses() -> dict[str, str]:
     """Return what lists call a status and each group of them."""
-    return {**{s.value: s.label for s in Status}, "unresolved": _("Unresolved"), "any": _("Any")}
+    return {**{s.value: s.label for s in Status}, "unresolved": locales.said(_UNRESOLVED), "any": locales.said(_ANY)}
 
 
 def chips(tenant: TenantContext, address: QueueAddress) -> list[dict[str, str]]:

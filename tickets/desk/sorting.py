@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from portal.dynamo.paging import Pager
 from portal.errors import Invalid
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.desk import lists
 from tickets.desk.filters import EVERYTHING, TicketFilter
@@ -42,7 +43,7 @@ class Order:
 
     @property
     def label(self) -> str:
-        return gettext(self.named)
+        return locales.said(self.named)
 
     def key_of(self, row: SummaryItem) -> Key:
         """Return the key of a row. Raises TypeError where an index has this order."""

@@ -26,7 +26,8 @@ from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
 from tenants.membership import members
-from tenants.membership.members import Member
+from tenants.membership.forms import OfferedMembers, offered_members
+from tenants.membership.members import ListedMember
 from tenants.tenancy.request import TenantRequest, actor_of, set_cookie
 from tenants.tenancy.roles import Role
 from tickets.attachments.attachments import FileRef
@@ -66,7 +67,7 @@ from tickets.ticket.stored import is_requester
 
 
 @member(Role.VIEWER)
-@costs(query="member", trips=1, reads=8)
+@costs(query="members by name", trips=3, reads=8)
 @require_safe
 def people(request: TenantRequest) -> HttpResponse:
     """Ask whose tickets to list: those who can have tickets, as links to the queue."""
@@ -74,22 +75,21 @@ def people(request: TenantRequest) -> HttpResponse:
     return people_page(request, {"ticket": None}, lambda m: address.url(resolver=m.id, name=m.name))
 
 
-def people_choices(request: TenantRequest) -> list[tuple[str, str]]:
-    """Return the members who can have tickets as ids and names, oneself first."""
-    me = request.tenant.user_id
-    found = sorted(_assignable(request), key=lambda m: m.id != me)
-    return [(m.id, f"{m.name} {_('(you)')}" if m.id == me else m.name) for m in found]
-
-
-def _assignable(request: TenantRequest) -> list[Member]:
-    return [m for m in members.members_of(request.tenant.repository) if m.role.at_least(Role.AGENT)]
+def people_choices(request: TenantRequest, *also: str) -> OfferedMembers:
+    """Return the members who can have tickets, oneself first. Costs what `offered_members` does."""
+    repository, me = request.tenant.repository, request.tenant.user_id
+    return offered_members(repository, members.at_hand(repository), first=me, also=also)
 
 
 def people_page(
-    request: TenantRequest, context: dict[str, Any], link: Callable[[Member], str] | None = None
+    request: TenantRequest, context: dict[str, Any], link: Callable[[ListedMember], str] | None = None
 ) -> HttpResponse:
-    """Show the members who can have tickets, narrowed by `?q=`: buttons of a form, or links where `link` makes them."""
+    """Show the members who can have tickets, narrowed by `?q=`: buttons of a form, or links where `link` makes them.
+
+    In a large desk these are the first ones, and of those who match as well.
+    """
     search = request.GET.get("q", "").strip()
+    found = members.matching(request.tenant.repository, search)
     chosen = [
         {
             "id": m.id,
@@ -98,11 +98,13 @@ def people_page(
             "is_me": m.id == request.tenant.user_id,
             "url": link(m) if link else None,
         }
-        for m in _assignable(request)
-        if search.casefold() in f"{m.name} {m.email}".casefold()
+        for m in found
+        if m.is_agent
     ]
     template = "tickets/_people.html" if "HX-Request" in request.headers else "tickets/assign.html"
-    return render(request, template, context | {"people": chosen, "q": search})
+    return render(
+        request, template, context | {"people": chosen, "q": search, "is_part": len(found) == members.AT_HAND}
+    )
 
 
 # --- the queue ---
@@ -256,11 +258,11 @@ SWITCH: Final = "switch"
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester", query="member", trips=2, reads=40)
+@costs(on="GET", get="requester", query="members by name", trips=2, reads=40)
 @costs(
     on="POST",
     get="address of a requester, audit chain, file, member, requester",
-    query="member, requesters by last word, requesters by name",
+    query="members by name, requesters by last word, requesters by name",
     write="address of a requester, audit chain, audit row, counter, file, membership, outbox row, "
     "request, requester, ticket",
     trips=8,
@@ -479,7 +481,7 @@ def change(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", query="member", trips=2, reads=10)
+@costs(on="GET", get="ticket", query="members by name", trips=2, reads=10)
 @costs(on="POST", get="member, ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
 @get_or_post
 def assign(request: TenantRequest, number: int) -> HttpResponse:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
+from tenants.membership.forms import OfferedMembers
 from tickets.desk_setup.group_names import AgentGroup, Assigning
 from tickets.groups.agent_changes import MEMBERS_LIMIT
 from tickets.groups.group_changes import NAME_LIMIT
@@ -44,14 +45,16 @@ class GroupForm(forms.Form):
     def __init__(
         self,
         *args: Any,
-        people: Sequence[tuple[str, str]],
+        people: OfferedMembers,
         stored: AgentGroup | None = None,
         members: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["members"]
-        field.choices = people
+        field.choices = [*people]
+        if people.find is not None:  # others than those at hand
+            self.fields["added"] = people.field(("", ""), label=gettext("Add a member"))
         field.error_messages["invalid_choice"] = gettext("Somebody whom you chose is no agent of this desk any more.")
         known = {one for one, _ in people}
         if stored is not None:
@@ -63,14 +66,14 @@ class GroupForm(forms.Form):
                 **self.initial,
             }
 
-    def clean_members(self) -> list[str]:
-        chosen: list[str] = self.cleaned_data["members"]
-        if len(chosen) > MEMBERS_LIMIT:
-            raise forms.ValidationError(
-                gettext("A group has at most %(limit)s members; these are %(count)s.")
-                % {"limit": MEMBERS_LIMIT, "count": len(chosen)}
-            )
-        return chosen
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if added := data.get("added"):
+            data["members"] = [*dict.fromkeys([*data.get("members", ()), added])]
+        if len(data.get("members", ())) > MEMBERS_LIMIT:
+            said = gettext("A group has at most %(limit)s members; these are %(count)s.")
+            self.add_error("members", said % {"limit": MEMBERS_LIMIT, "count": len(data["members"])})
+        return data
 
 
 class AvailabilityForm(forms.Form):
@@ -91,11 +94,15 @@ class AvailabilityForm(forms.Form):
     version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
     def __init__(
-        self, *args: Any, people: Sequence[tuple[str, str]], of: Agent, has_capacity: bool, today: str, **kwargs: Any
+        self, *args: Any, people: OfferedMembers, of: Agent, has_capacity: bool, today: str, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["stand_in"]
-        field.choices = [("", gettext("Nobody")), *(one for one in people if one[0] != of.id)]
+        nobody = ("", gettext("Nobody"))
+        if people.find is not None:
+            self.fields["stand_in"] = field = people.field(nobody, label=field.label, help_text=field.help_text)
+        else:
+            field.choices = [nobody, *(one for one in people if one[0] != of.id)]
         field.error_messages["invalid_choice"] = gettext("Choose an agent from the list.")
         self.fields["away_until"].widget.attrs["min"] = (date.fromisoformat(today) + timedelta(1)).isoformat()
         if has_capacity:

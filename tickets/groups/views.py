@@ -19,7 +19,8 @@ from portal.web import locales
 from portal.web.access import get_or_post, member
 from portal.web.costs import costs
 from tenants.membership import members
-from tenants.membership.members import Member
+from tenants.membership.forms import offered_members
+from tenants.membership.members import AtHand
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
@@ -29,33 +30,37 @@ from tickets.desk.ticket_presenters import queue_url
 from tickets.desk_setup import group_names, setup
 from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
 from tickets.groups import agent_changes, group_changes, roster
+from tickets.groups.agent_changes import MEMBERS_LIMIT
 from tickets.groups.forms import WAYS, AvailabilityForm, GroupForm
 from tickets.groups.group_changes import GROUPS_LIMIT
 from tickets.groups.roster import Roster
 from tickets.ticket.fields import GROUP, UNRESOLVED
 
 _PAGE: Final = "tickets:groups"
+_MOST_SENT: Final = 2 * MEMBERS_LIMIT  # members of a sent form that are looked up
 
 
-def _read(request: TenantRequest) -> tuple[tuple[AgentGroup, ...], int, Roster, list[Member]]:
-    """Return the groups, the version of the desk's setup, the roster and all agents, read at the same time."""
+def _read(request: TenantRequest) -> tuple[tuple[AgentGroup, ...], int, Roster, AtHand]:
+    """Return the groups, the version of the desk's setup, the roster and the members at hand, read at the same time."""
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
         partial(setup.read, tenant),
         partial(roster.read, tenant),
-        partial(members.members_of, tenant.repository),
+        partial(members.at_hand, tenant.repository),
     ]
-    seen, found, people = fan_out(reads)
+    seen, found, known = fan_out(reads)
     groups = tuple(one for one in group_names.parsed(seen.part(PART)) if not one.is_archived)
-    return groups, seen.version, found, [one for one in people if one.role.at_least(Role.AGENT)]
+    return groups, seen.version, found, known
 
 
 @member(Role.ADMIN)
-@costs(query="group turns, member", trips=1, reads=10)
+@costs(query="group turns, members by name", trips=1, reads=10)
 @require_safe
 def groups_page(request: TenantRequest) -> HttpResponse:
-    """Show groups with their members, and who is away: a GetItem and two Queries at the same time."""
-    groups, _, found, people = _read(request)
+    """Show groups with their members, and who is away: a GetItem and two Queries at the same time. Of a large desk the
+    agents at hand, and those of whom groups know, whom a BatchGetItem reads for each hundred."""
+    groups, _, found, known = _read(request)
+    people = [one for one in members.with_ids(request.tenant.repository, known, found.agents) if one.is_agent]
     names, day, ways = {one.id: one.name for one in people}, roster.today(request.tenant), dict(WAYS)
     rows = [
         {
@@ -82,11 +87,11 @@ def groups_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="group turns, member", trips=1, reads=10)
+@costs(on="GET", query="group turns, members by name", trips=1, reads=10)
 @costs(
     on="POST",
     get="audit chain, member",
-    query="group turns, member",
+    query="group turns, members by name",
     write="agent, audit chain, audit row, membership, setup",
     trips=11,
     reads=15,
@@ -95,12 +100,15 @@ def groups_page(request: TenantRequest) -> HttpResponse:
 @get_or_post
 def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     """Make a group, or change one, with its members. A conflict keeps what was typed, on the newer version."""
-    groups, version, found, agents = _read(request)
+    groups, version, found, known = _read(request)
     stored = next((one for one in groups if one.id == group_id), None)
     if group_id and stored is None:
         raise Http404
-    people = [(one.id, one.name) for one in agents]
-    make = partial(GroupForm, people=people, stored=stored, members=found.members(group_id))
+    inside = found.members(group_id)
+    people = offered_members(
+        request.tenant.repository, known, also=[*inside, *request.POST.getlist("members")[:_MOST_SENT]]
+    )
+    make = partial(GroupForm, people=people, stored=stored, members=inside)
     form, status = make(request.POST or None, initial={"version": version}), 200
     if request.method == "POST":
         status = 422
@@ -172,11 +180,11 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", query="group turns, member", trips=1, reads=10)
+@costs(on="GET", query="group turns, members by name", trips=1, reads=10)
 @costs(
     on="POST",
     get="audit chain, member",
-    query="group turns, member",
+    query="group turns, members by name",
     write="agent, audit chain, audit row, membership",
     trips=7,
     reads=12,
@@ -189,11 +197,11 @@ def away(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="group turns, member", trips=1, reads=10)
+@costs(on="GET", query="group turns, members by name", trips=1, reads=10)
 @costs(
     on="POST",
     get="audit chain, member",
-    query="group turns, member",
+    query="group turns, members by name",
     write="agent, audit chain, audit row, membership",
     trips=7,
     reads=12,
@@ -207,11 +215,12 @@ def agent(request: TenantRequest, user_id: str) -> HttpResponse:
 
 def _availability(request: TenantRequest, user_id: str, back: str) -> HttpResponse:
     tenant, is_other = request.tenant, back == _PAGE
-    _, _, found, agents = _read(request)
-    person = next((one for one in agents if one.id == user_id), None)
-    if person is None:
+    _, _, found, known = _read(request)
+    person = next((one for one in members.with_ids(tenant.repository, known, [user_id]) if one.id == user_id), None)
+    if person is None or not person.is_agent:
         raise Http404
-    of, people = found.agent(user_id), [(one.id, one.name) for one in agents]
+    of = found.agent(user_id)
+    people = offered_members(tenant.repository, known, also=[of.stand_in])
     make = partial(AvailabilityForm, people=people, of=of, has_capacity=is_other, today=roster.today(tenant))
     form, status = make(request.POST or None, initial={"version": of.version}), 200
     if request.method == "POST":

@@ -320,10 +320,10 @@ def _is_ours(case: _Case, address: str) -> bool:
 
 def _file(case: _Case) -> None:
     desk, claim = case.desk, _claim(case)
-    people = members.members_of(desk.repository)
-    if claim and claim.is_agent and _answer_of_agent(case, claim, people):
+    sender = members.by_address(desk.repository, case.sender)
+    if claim and claim.is_agent and _answer_of_agent(case, claim, sender):
         return
-    case.marks += _marks(case, people)
+    case.marks += _marks(case, sender)
     known = requesters.by_address(desk, case.sender)
     number = _ticket(case, desk, claim, known)
     if not case.approved:
@@ -353,12 +353,11 @@ def _claim(case: _Case) -> Claim | None:
     return next((claim for claim in found if claim and claim.tenant_id == case.tenant.tenant_id), None)
 
 
-def _answer_of_agent(case: _Case, claim: Claim, people: Sequence[Member]) -> bool:
+def _answer_of_agent(case: _Case, claim: Claim, sender: Member | None) -> bool:
     """Write the comment of an agent who answers a notification. Raises Stays where it may be somebody else; False where
     a person of the desk wants the letter filed all the same, as one from outside."""
-    agent = next((one for one in people if claim.is_of(one.id)), None)
-    if agent and agent.role.at_least(Role.AGENT) and _same(agent.email, case.sender) and case.is_confirmed:
-        author = context.of_tenant(case.tenant, role=agent.role, user_id=agent.id, user_name=agent.name)
+    if sender and sender.is_agent and claim.is_of(sender.id) and case.is_confirmed:
+        author = context.of_tenant(case.tenant, role=sender.role, user_id=sender.id, user_name=sender.name)
         try:
             _comment(case, author, claim.number)
         except NotFound:
@@ -366,7 +365,10 @@ def _answer_of_agent(case: _Case, claim: Claim, people: Sequence[Member]) -> boo
         return True
     if case.approved:
         return False
-    if agent is None or not agent.role.at_least(Role.AGENT):
+    # A reply address has no id that could be read: that of another agent is looked for among all.
+    people = [sender] if sender and claim.is_of(sender.id) else members.members_of(case.desk.repository)
+    agent = next((one for one in people if claim.is_of(one.id)), None)
+    if agent is None or not agent.is_agent:
         raise Stays(ledger.REFUSED, _("It answers a notification to somebody who is no agent of this desk any more."))
     raise Stays(
         ledger.REFUSED,
@@ -421,11 +423,11 @@ def _summary(desk: TenantContext, number: int) -> SummaryItem | None:
         return None
 
 
-def _marks(case: _Case, people: Sequence[Member]) -> list[str]:
+def _marks(case: _Case, sender: Member | None) -> list[str]:
     found = []
     if not case.is_confirmed:
         found.append(letter_texts.UNCONFIRMED)
-        if any(_same(one.email, case.sender) for one in people):
+        if sender is not None:
             found.append(letter_texts.CLAIMS_MEMBER)
     return found
 

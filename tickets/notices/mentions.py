@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from tenants.membership.members import Member
+from tenants.membership.members import ListedMember
 from tickets.ticket import fields
 
 _WORD: Final = re.compile(r"[\w'\u2019-]+")
@@ -18,18 +18,25 @@ _GOES_ON: Final = re.compile(r"\w")
 MOST: Final = 50  # mentions in one text that are looked up
 
 
-def mentioned(text: str, people: Sequence[Member]) -> list[Member]:
+def mentioned(text: str, people: Sequence[ListedMember]) -> list[ListedMember]:
     """Return the members whom a text mentions, each once. Of two with the same name both are meant."""
     text = unicodedata.normalize("NFC", text)
     names = {person.id: _folded(person.name) for person in people}
-    found: dict[str, Member] = {}
+    found: dict[str, ListedMember] = {}
     for begin in fields.mentions(text)[:MOST]:
         for person in _named(text, begin, people, names):
             found[person.id] = person
     return list(found.values())
 
 
-def _named(text: str, begin: int, people: Sequence[Member], names: dict[str, str]) -> list[Member]:
+def first_words(text: str) -> list[str]:
+    """Return the words with which the names begin that a text may mention."""
+    text = unicodedata.normalize("NFC", text)
+    found = (_WORD.match(text, begin) for begin in fields.mentions(text)[:MOST])
+    return [word[0] for word in found if word]
+
+
+def _named(text: str, begin: int, people: Sequence[ListedMember], names: dict[str, str]) -> list[ListedMember]:
     """Return whom the longest name means that stands here, else the one whose first name does."""
     longest = max((len(name) for name in names.values()), default=0)
     here = _folded(text[begin : begin + longest + 1])

@@ -28,7 +28,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.groups import roster
 from tickets.notices import inbox
-from tickets.notices.mentions import mentioned
+from tickets.notices.mentions import first_words, mentioned
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
@@ -168,7 +168,7 @@ def _in_group(tenant: TenantContext, group_id: str) -> list[Member]:
 
 
 def _admins(tenant: TenantContext) -> list[Member]:
-    return [one for one in members.members_of(tenant.repository, consistent=True) if one.role.at_least(Role.ADMIN)]
+    return members.of_roles(tenant.repository, Role.ADMIN, Role.OWNER)
 
 
 def _assigned(tenant: TenantContext, number: int, *, to: str, by: str) -> Iterator[Concern]:
@@ -186,15 +186,17 @@ def _entered(tenant: TenantContext, number: int, entry: str, *, by: str, edited:
     if summary is None or found is None or found.deleted_at:
         return
     listeners, of_all = summary.listeners, MailKind.RATED if found.kind == EVENT else MailKind.ENTERED
+    named = set[str]()
     if found.kind != EVENT and fields.mentions(found.body):
-        people = members.members_of(tenant.repository, consistent=True)
-        named = {person.id for person in mentioned(found.body, people)}
+        before = [*(found.former_texts or ())][edited - 1 : edited] if edited else []
+        known = members.at_hand(tenant.repository)
+        words = [word for text in (found, *before) for word in first_words(text.body)]
+        called = members.beginning_with(tenant.repository, known, words)
+        named = {person.id for person in mentioned(found.body, called)}
         if edited:
-            before = [*(found.former_texts or ())][edited - 1 : edited]
-            named -= {person.id for text in before for person in mentioned(text.body, people)}
+            named -= {person.id for text in before for person in mentioned(text.body, called)}
             listeners = set()
-    else:
-        people, named = members.members_with(tenant.repository, listeners - {by}), set()
+    people = members.members_with(tenant.repository, (listeners | named) - {by})
     for person in people:
         if person.id in (by, found.author) or not may_read(person, found):
             continue

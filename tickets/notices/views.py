@@ -26,8 +26,6 @@ from tickets.desk import changing
 from tickets.notices import following, inbox, inbox_presenters, report_turns, stored, telling
 from tickets.notices.mute_links import MuteLink
 
-MOST_NAMES: Final = 500  # that the comment form completes; others are typed in full
-
 _CHANGES: Final = {
     "follow": (following.follow, gettext_noop("You follow this ticket. You get its comments by mail.")),
     "unfollow": (following.unfollow, gettext_noop("You do not follow this ticket any more.")),
@@ -53,13 +51,19 @@ def follow(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(query="member", trips=1, reads=8)
+@costs(query="members by name", trips=3, reads=8)
 @require_safe
 def names(request: TenantRequest) -> JsonResponse:
-    """List the names that a comment can mention: one Query."""
-    people = members.members_of(request.tenant.repository)[:MOST_NAMES]
-    shown = [{"name": one.name, "role": one.role.label} for one in people if one.id != request.tenant.user_id]
-    return JsonResponse({"people": shown})
+    """List the names that a comment can mention: one Query. Where there are `more`, a page asks with `?q=` for those
+    with what is typed in their names."""
+    tenant, typed = request.tenant, request.GET.get("q", "").strip()
+    if typed:
+        people, more = members.matching(tenant.repository, typed), False
+    else:
+        known = members.at_hand(tenant.repository)
+        people, more = list(known.people), not known.is_all
+    shown = [{"name": one.name, "role": one.role.label} for one in people if one.id != tenant.user_id]
+    return JsonResponse({"people": shown, "more": more})
 
 
 @member(Role.VIEWER)

@@ -66,8 +66,8 @@ def receive(desk: TenantContext, form: SentForm, challenge: Challenge) -> int:
     Raises AlreadySent, and Invalid with the name of a field.
     """
     address = requester_addresses.normal(form.email, field="email")
-    reads: list[Any] = [lambda: mail_settings.read(desk), lambda: members.members_of(desk.repository)]
-    settings, people = fan_out(reads)
+    reads: list[Any] = [lambda: mail_settings.read(desk), lambda: members.by_address(desk.repository, address)]
+    settings, claimed = fan_out(reads)
     if settings.is_own(desk.slug, address):
         raise Invalid(_("This is an address of the desk itself."), field="email")
     if not challenges.spend(desk, challenge, form.digest):
@@ -76,7 +76,7 @@ def receive(desk: TenantContext, form: SentForm, challenge: Challenge) -> int:
         return 0
     person = requesters.ensure(desk, address, name=form.name, language=form.language)
     marks = [letter_texts.UNCONFIRMED]
-    if any(_same(one.email, address) for one in people):
+    if claimed is not None:
         marks.append(letter_texts.CLAIMS_MEMBER)
     if form.name and form.name != person.name:
         marks.append(f"{letter_texts.GIVEN_NAME}{plain_text.named(form.name, limit=80)}.")
@@ -100,10 +100,3 @@ def _may_write_to(address: str) -> bool:
     mailbox = f"{local.partition('+')[0] or local}@{domain}"  # ada+1@ and ada+2@ are one for many providers
     limit = AttemptLimit("form, letters", mailbox, LETTERS_A_DAY, seconds=_DAY)
     return attempt_limits.begin((limit,)).wait_minutes is None
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return folded(one) == folded(other)
-    except ValueError:
-        return False

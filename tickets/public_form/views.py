@@ -55,9 +55,9 @@ def _read(desk: TenantContext) -> tuple[Looks, FormSettings]:
 @costs(on="GET", get="attempts, looks, public form, setup, slug", trips=2, reads=8)
 @costs(
     on="POST",
-    get="address of a requester, attempts, file, help centre, looks, mail settings, "
+    get="address, address of a requester, attempts, file, help centre, looks, mail settings, member, "
     "public form, requester, setup, slug",
-    query="help centre, member",
+    query="help centre",
     write="address of a requester, attempts, counter, file, outbox row, request, requester, sent form, ticket",
     trips=13,
     reads=25,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from tenants.membership.forms import OfferedMembers
 from tickets.ready_answers.answer_reading import SHORTCUT_LIMIT, TITLE_LIMIT, Given
 from tickets.ready_answers.filling import PLACEHOLDERS
 from tickets.ticket.fields import COMMENT_LIMIT, Status
@@ -65,15 +65,13 @@ class ReadyAnswerForm(forms.Form):
     resolver = forms.ChoiceField(label=_("Assign to"), required=False)
     version = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
 
-    def __init__(
-        self, *args: Any, people: Sequence[tuple[str, str]], may_share: bool, is_new: bool, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, people: OfferedMembers, may_share: bool, is_new: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [("", _("Leave it as it is")), ("me", _("Whoever uses the answer")), *people]
-        given = str(self.data.get("resolver", "")) or str(self.initial.get("resolver", ""))
-        if given and given not in dict(choices):
-            choices.append((given[:32], _("A former member")))
-        self.fields["resolver"].choices = choices  # type: ignore[attr-defined]  # of a ChoiceField
+        others = [("", _("Leave it as it is")), ("me", _("Whoever uses the answer"))]
+        given = str(self.initial.get("resolver", "")) or ("" if people.find else str(self.data.get("resolver", "")))
+        if given and given not in dict([*others, *people]):
+            others.append((given[:32], _("A former member")))
+        self.fields["resolver"] = people.field(*others, label=_("Assign to"))
         if not (may_share and is_new):
             del self.fields["whose"]
 

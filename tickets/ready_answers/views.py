@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,8 @@ from portal.web import markdown
 from portal.web.access import get_or_post, member
 from portal.web.costs import costs
 from tenants.membership import members
+from tenants.membership.forms import OfferedMembers, offered_members
+from tenants.membership.members import AtHand
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.ready_answers import answer_changes, answer_reading, inserting
@@ -64,11 +66,11 @@ def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
 
 
 @member(Role.AGENT)
-@costs(on="GET", query="member", trips=1, reads=8)
+@costs(on="GET", query="members by name", trips=1, reads=8)
 @costs(
     on="POST",
     get="audit chain",
-    query="member",
+    query="members by name",
     write="audit chain, audit row, membership, ready answer",
     trips=5,
     reads=10,
@@ -78,7 +80,7 @@ def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
 def new_answer(request: TenantRequest) -> HttpResponse:
     form = ReadyAnswerForm(
         request.POST or None,
-        people=_people(request),
+        people=_people(request, members.at_hand(request.tenant.repository)),
         may_share=request.tenant.is_admin,
         is_new=True,
         initial={"whose": "shared" if request.GET.get("whose") == "shared" else "mine"},
@@ -94,11 +96,11 @@ def new_answer(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ready answer", query="member", trips=1, reads=10)
+@costs(on="GET", get="ready answer", query="members by name", trips=1, reads=10)
 @costs(
     on="POST",
     get="audit chain, ready answer",
-    query="member",
+    query="members by name",
     write="audit chain, audit row, membership, ready answer",
     trips=5,
     reads=10,
@@ -107,7 +109,12 @@ def new_answer(request: TenantRequest) -> HttpResponse:
 @get_or_post
 def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     """Edit an answer; who may not change a shared one reads it."""
-    item, people = alongside(partial(answer_reading.read, request.tenant, answer), aside=partial(_people, request))
+    read, aside = (
+        partial(answer_reading.read, request.tenant, answer),
+        partial(members.at_hand, request.tenant.repository),
+    )
+    item, known = alongside(read, aside=aside)
+    people = _people(request, known, item.resolver)
     if request.method == "POST":
         _refuse_changing(request, item)
     how: Any = {"people": people, "may_share": False, "is_new": False}
@@ -169,10 +176,8 @@ def _refuse_changing(request: TenantRequest, item: ReadyAnswerItem) -> None:
         raise Forbidden(_("Only admins and owners can change shared answers."))
 
 
-def _people(request: TenantRequest) -> list[tuple[str, str]]:
-    """Return the members who can have tickets: one Query."""
-    found = members.members_of(request.tenant.repository)
-    return [(one.id, one.name) for one in found if one.role.at_least(Role.AGENT)]
+def _people(request: TenantRequest, known: AtHand, *also: str) -> OfferedMembers:
+    return offered_members(request.tenant.repository, known, also=filter(None, also))
 
 
 def _form_page(
@@ -181,7 +186,7 @@ def _form_page(
     item: ReadyAnswerItem | None,
     error: Invalid | Conflict | None = None,
     *,
-    people: Sequence[tuple[str, str]] = (),
+    people: Iterable[tuple[str, str]] = (),
 ) -> HttpResponse:
     if error is not None:
         field = getattr(error, "field", "") or ""

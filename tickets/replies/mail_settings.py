@@ -149,8 +149,7 @@ def block(tenant: TenantContext, address: str, *, by: Actor) -> bool:
     now = read(tenant)
     if now.is_blocked(blocked):
         return False
-    people = members.members_of(tenant.repository)
-    if now.is_own(tenant.slug, blocked) or any(one.email.lower() == blocked for one in people):
+    if now.is_own(tenant.slug, blocked) or members.by_address(tenant.repository, blocked):
         raise Invalid(_("This is an address of the desk or of a member. Their letters are not blocked."))
     return change(tenant, values={"blocked": [*now.blocked, blocked]}, version=now.version, by=by)
 

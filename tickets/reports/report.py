@@ -6,7 +6,8 @@ A report is read by requests that are sent together:
     its values       one Query: up to MOST groups, assignees, channels or tags of the month, in the order of their keys
     what is recent   one Query: totals, leaders, and what no merge has moved yet
     the watermark    one GetItem
-    the members      one Query: their names
+    the members      one Query: their names; in a large desk a BatchGetItem for those among the values
+    oneself          one GetItem: whether the report of each week is wanted
 
 An event counts in the month in which it happened, in the zone of the desk; whether a ticket is solved and whether it
 has missed a target count in the month in which it was opened. Counts below zero, the trace of an error until it is
@@ -157,14 +158,15 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
     reads: list[Callable[[], Any]] = [
         partial(stored_counts.of_dashboard, repository, stored.LEADERS),
         partial(watermark.read, TICKETS, repository),
-        partial(members.members_of, repository),
+        partial(members.at_hand, repository),
+        partial(members.member, repository, tenant.user_id),
     ]
     if value:
         reads += [partial(_items, repository, begins_with=stored.month_values(scope, one, value)) for one in wanted]
     else:
         ends = (stored.month_values(MonthScope.ALL, wanted[-1]), stored.month_after(MonthScope.ALL, month))
         reads += [partial(_items, repository, between=ends), partial(_values, repository, month, scope, after)]
-    found, written, people, *items = fan_out(reads)
+    found, written, people, myself, *items = fan_out(reads)
     seen = stored_counts.shown(found)
     rows, more = list[MonthNumbers](), ""
     if not value:
@@ -175,6 +177,7 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
     trend = [
         MonthNumbers.of(one, value, by_place.get((MONTH, str(MonthPlace(of, one, value))), Counts())) for one in wanted
     ]
+    named = {value, *(row.value for row in rows)} if scope is MonthScope.PERSON else set[str]()
     totals = contributions.merged(seen.counts).get((contributions.TOTALS, ""), Counts())
     return Report(
         scope=scope,
@@ -186,8 +189,8 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
         tickets=sum(max(0, totals[f"{s}.{p}"]) for s in Status for p in Priority),
         counted=max(0, totals[REPORTED]),
         freshness=Freshness.of(written, seen.recent.applied_at),
-        names={person.id: person.name for person in people},
-        wanted=next((person.choices.reports for person in people if person.id == tenant.user_id), frozenset()),
+        names=members.names_of(repository, people, named),
+        wanted=myself.choices.reports if myself else frozenset(),
     )
 
 

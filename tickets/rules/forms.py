@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
+from tenants.membership.forms import OfferedMembers
 from tickets.bulk_jobs.forms import NOBODY, BulkEditForm
 from tickets.custom_fields.definitions import Definitions
 from tickets.ready_answers.filling import PLACEHOLDERS
@@ -53,7 +54,7 @@ _MAIL: Final = {"mail": "mail_text"}
 class Offered:
     """The choices of a form that the code does not declare: members, shared answers and endpoints, as ids and names."""
 
-    people: Choices
+    people: OfferedMembers
     answers: Choices
     webhooks: Choices
     defined: Definitions
@@ -114,7 +115,7 @@ class RuleForm(BulkEditForm):
         statuses = [("any", _("Any")), ("unresolved", _("Unresolved")), *((one.value, one.label) for one in Status)]
         found: dict[str, forms.Field] = {
             "status": forms.ChoiceField(label=_("Status"), choices=statuses, required=False),
-            "resolver": _choice(_("Assignee"), [(NOBODY, _("Nobody")), *offered.people]),
+            "resolver": offered.people.field(("", _("Any")), (NOBODY, _("Nobody")), label=_("Assignee")),
         }
         for of in DEFINED:
             if known := offered.defined.in_use_of(of):
@@ -136,12 +137,12 @@ class RuleForm(BulkEditForm):
         return {f"{_IF}{name}": field for name, field in found.items()}
 
     def _others(self, offered: Offered) -> dict[str, forms.Field]:
-        to = [("", _("Nobody")), (ASSIGNEE_WORD, _("The assignee")), *offered.people]
+        to = (("", _("Nobody")), (ASSIGNEE_WORD, _("The assignee")))
         return {
             "answer": _choice(_("Post a ready answer"), offered.answers, _("Do not answer"),
                               help_text=_("A shared ready answer becomes a public comment.")),
             "webhook": _choice(_("Call a webhook"), offered.webhooks, _("Call none")),
-            "mail_to": forms.ChoiceField(label=_("Send a mail to"), choices=to, required=False),
+            "mail_to": offered.people.field(*to, label=_("Send a mail to")),
             "mail_text": forms.CharField(
                 label=_("Text of the mail"), required=False,
                 help_text=_("Placeholders: %(names)s.") % {"names": ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)},

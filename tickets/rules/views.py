@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from portal.web.access import get_or_post, member
 from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.membership import members
+from tenants.membership.forms import offered_members
+from tenants.membership.members import NamesOnDemand
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
@@ -30,6 +32,7 @@ from tickets.rules.forms import Offered, RuleForm
 from tickets.rules.presenters import Names
 from tickets.rules.stored import RuleItem
 from tickets.ticket.causes import Cause
+from tickets.ticket.fields import ASSIGNEE
 from tickets.ticket.stored import ActivityItem, activity, entry_id, ticket
 
 _ANSWERS: Final = 200  # shared ready answers that a form offers, and whose titles are known
@@ -40,19 +43,26 @@ def _read(request: TenantRequest, *more: Callable[[], Any]) -> tuple[list[Any], 
     """Read at the same time what rules name by ids, all rules, and what else a page needs: four Queries and more."""
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
-        partial(members.members_of, tenant.repository),
+        partial(members.at_hand, tenant.repository),
         partial(answer_reading.listed, tenant, shared=True, limit=_ANSWERS),
         partial(endpoints.listed, tenant.repository),
         partial(rule_changes.listed, tenant),
         *more,
     ]
     people, (answers, _), webhooks, rules, *found = fan_out(reads)
-    agents = [(one.id, one.name) for one in people if one.role.at_least(Role.AGENT)]
     titles = [(row.answer_id, row.title) for row in answers]
     urls = [(one.endpoint_id, one.url) for one in webhooks]
     named = {item.rule_id: item.name for item in rules}
-    names = Names({one.id: one.name for one in people}, dict(titles), dict(urls), named)
+    names = Names(NamesOnDemand(tenant.repository, people), dict(titles), dict(urls), named)
+    agents = offered_members(tenant.repository, people, also=_named_by(rules))
     return [rules, *found], names, Offered(agents, titles, urls, definitions.of(tenant))
+
+
+def _named_by(rules: Iterable[RuleItem]) -> Iterator[str]:
+    """Yield the members whom rules ask for, set and write to, and other words that stand in their places."""
+    for rule in map(rule_changes.of_item, rules):
+        yield from (rule.only.params.get("resolver", ""), rule.then.mail_to)
+        yield from (value for name, value in rule.then.edit.values.items() if name == ASSIGNEE.name)
 
 
 def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any]:
@@ -61,7 +71,7 @@ def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any
 
 
 @member(Role.ADMIN)
-@costs(query="member, ready answer, rule, webhook", trips=1, reads=20)
+@costs(query="members by name, ready answer, rule, webhook", trips=1, reads=20)
 @require_safe
 def list_rules(request: TenantRequest) -> HttpResponse:
     """List the rules in the order in which they run: four Queries in one round trip."""
@@ -71,11 +81,11 @@ def list_rules(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="member, ready answer, rule, webhook", trips=1, reads=20)
+@costs(on="GET", query="members by name, ready answer, rule, webhook", trips=1, reads=20)
 @costs(
     on="POST",
     get="audit chain",
-    query="member, ready answer, rule, webhook",
+    query="members by name, ready answer, rule, webhook",
     write="audit chain, audit row, membership, rule",
     trips=5,
     reads=20,
@@ -98,11 +108,11 @@ def new_rule(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="rule", query="member, ready answer, rule, webhook", trips=1, reads=20)
+@costs(on="GET", get="rule", query="members by name, ready answer, rule, webhook", trips=1, reads=20)
 @costs(
     on="POST",
     get="audit chain, rule",
-    query="member, ready answer, rule, webhook",
+    query="members by name, ready answer, rule, webhook",
     write="audit chain, audit row, membership, rule, tenant",
     trips=6,
     reads=20,
@@ -145,7 +155,7 @@ def _form_page(
 
 
 @member(Role.ADMIN)
-@costs(get="rehearsal, rule", query="member, ready answer, rule, rule run, webhook", trips=1, reads=30)
+@costs(get="rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=30)
 @require_safe
 def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Show one rule with its versions, its latest runs and its last rehearsal: one round trip."""
@@ -215,7 +225,7 @@ def delete(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="rule", query="member, ready answer, rule, rule run, webhook", trips=1, reads=30)
+@costs(get="rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=30)
 @require_safe
 def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
     """Show a page of what a rule did, the newest first: one round trip."""
@@ -233,7 +243,7 @@ def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="rule, rule run, ticket", query="member, ready answer", trips=2, reads=20)
+@costs(on="GET", get="rule, rule run, ticket", query="members by name, ready answer", trips=2, reads=20)
 @costs(on="POST", get="rule run, ticket", query="ticket", write="rule run, ticket", trips=5, reads=10, writes=20)
 @get_or_post
 def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
@@ -252,7 +262,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     reads: list[Callable[[], Any]] = [
         partial(changing.read, tenant, number, consistent=False),
         partial(rule_changes.find_version, tenant, rule, int(found.version)),
-        partial(members.members_of, tenant.repository),
+        partial(members.at_hand, tenant.repository),
         partial(answer_reading.listed, tenant, shared=True, limit=_ANSWERS),
     ]
     if found.entry:
@@ -261,7 +271,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     summary, version, people, (answers, _), *entries = fan_out(reads)
     cause, ran = Cause.parse(found.cause), rule_changes.of_item(version)
     webhook = {ran.then.webhook: gettext("of the desk")}
-    names = Names({one.id: one.name for one in people}, {a.answer_id: a.title for a in answers}, webhook, {})
+    names = Names(NamesOnDemand(tenant.repository, people), {a.answer_id: a.title for a in answers}, webhook, {})
     changes = [
         change
         for one in entries
@@ -284,14 +294,14 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
 @costs(
     on="GET",
     get="rehearsal, rule",
-    query="member, noted tickets, ready answer, rehearsal part, rule, tickets by status, webhook",
+    query="members by name, noted tickets, ready answer, rehearsal part, rule, tickets by status, webhook",
     trips=3,
     reads=50,
 )
 @costs(
     on="POST",
     get="audit chain, rehearsal, rule",
-    query="member, ready answer, rule, webhook",
+    query="members by name, ready answer, rule, webhook",
     write="audit chain, audit row, membership, rehearsal",
     trips=5,
     reads=25,

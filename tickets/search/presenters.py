@@ -178,9 +178,7 @@ def with_its_tabs(tenant: TenantContext, address: SearchAddress) -> str | None:
 
 def suggestions(tenant: TenantContext, suggested: Suggestions) -> dict[str, Any]:
     """Return what the list below the box offers: tickets, searches for tags, the lists of people."""
-    people = [
-        {"name": p.name, "url": queue_url(status="any", resolver=p.user_id, name=p.name)} for p in suggested.people
-    ]
+    people = [{"name": p.name, "url": queue_url(status="any", resolver=p.id, name=p.name)} for p in suggested.people]
     return {
         "tickets": [listed(tenant, item) for item in suggested.tickets],
         "tags": [_tag(tag, "") for tag in suggested.tags],

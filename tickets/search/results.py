@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tenants.membership.stored import MemberItem
+from tenants.membership.members import ListedMember
 from tickets.ticket.stored import SummaryItem
 
 
@@ -67,4 +67,4 @@ class Suggestions:
 
     tickets: tuple[SummaryItem, ...]
     tags: tuple[str, ...]
-    people: tuple[MemberItem, ...]
+    people: tuple[ListedMember, ...]

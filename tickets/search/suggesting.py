@@ -11,10 +11,9 @@ import re
 from typing import Final
 
 from portal.errors import Invalid
-from portal.schema import keys
-from tenants.membership.stored import MemberItem
+from tenants.membership import members
+from tenants.membership.members import ListedMember
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
 from tickets.search import ticket_search, ticket_texts, tokenizer
 from tickets.search.index.fragments import tag_term
 from tickets.search.index.postings import Places
@@ -33,7 +32,6 @@ READ: Final = 12  # tickets of which that many are chosen, because some have los
 TAGS: Final = 3
 PEOPLE: Final = 3
 LEAST: Final = 2  # characters of a text that anything is suggested for, 1 of a script without spaces
-MEMBERS_READ: Final = 200  # of a desk, among whom people are looked for
 MISSPELT_LEAST: Final = 4  # letters of a word that another may be meant by
 LONG_WORD: Final = 8  # letters from which on two slips are forgiven
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -55,7 +53,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
         return Suggestions((), (), ())
     tag = AskedTerm(WordMatcher((tag_term(texts.word(typed)),), is_beginning=True), _NO_PART)
     search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,), places=_PLACES)
-    people: list[MemberItem] = []
+    people: list[ListedMember] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))
     mark = len(tag_term(""))
     tags = {term[mark:]: number for term, number in list(search.newest_by_term().items())[:TAGS]}
@@ -129,13 +127,14 @@ def _fits(matcher: TextMatcher, query: SearchQuery, text: TicketText) -> bool:
     )
 
 
-def _people(tenant: TenantContext, typed: str) -> list[MemberItem]:
-    """Return those who can have tickets, and have a name or mail address with words that begin so: one Query."""
+def _people(tenant: TenantContext, typed: str) -> list[ListedMember]:
+    """Return those who can have tickets, and have a name or mail address with words that begin so: one Query. In
+    a desk with more members than are at hand, those whose names begin with the text: two round trips."""
     wanted = [word.folded[0] for word in tokenizer.words(typed)]
-    page = tenant.repository.query(MemberItem, keys.tenant, limit=MEMBERS_READ)
+    known = members.at_hand(tenant.repository)
     found = []
-    for member in page.items:
+    for member in members.beginning_with(tenant.repository, known, [typed]):
         own = [folded for word in tokenizer.words(f"{member.name} {member.email}") for folded in word.folded]
-        if Role(member.role).at_least(Role.AGENT) and all(any(name.startswith(w) for name in own) for w in wanted):
+        if member.is_agent and all(any(name.startswith(w) for name in own) for w in wanted):
             found.append(member)
-    return sorted(found, key=lambda person: person.name.casefold())[:PEOPLE]
+    return found[:PEOPLE]

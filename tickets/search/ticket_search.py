@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from django.utils.translation import gettext as _
@@ -26,7 +27,7 @@ from portal import clock, zones
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from tenants.membership import members
-from tenants.membership.members import Member
+from tenants.membership.members import ListedMember
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.desk import lists
@@ -132,7 +133,7 @@ def understood(
     tenant: TenantContext,
     query: SearchQuery,
     within: Filters,
-    people: Sequence[Member],
+    people: Sequence[ListedMember],
     people_outside: frozenset[str] = frozenset(),
 ) -> tuple[Conditions, tuple[str, ...]]:
     """Return the conditions with ids for names, and a sentence for each name that nobody has."""
@@ -160,7 +161,18 @@ def understood(
     return Conditions(query, within, statuses, resolvers, asking or None, tenant.zone), tuple(problems)
 
 
-def _ids(tenant: TenantContext, name: str, people: Sequence[Member]) -> frozenset[str]:
+def _called(tenant: TenantContext, query: SearchQuery) -> list[ListedMember]:
+    """Return those whom the query may name, at the cost of `members.matching` for each of two names."""
+    names = [query.assignee] if query.assignee not in ("", ME, NOBODY) else []
+    names += [query.requester] if "@" in query.requester else []
+    return [
+        one
+        for found in fan_out([partial(members.matching, tenant.repository, name) for name in names])
+        for one in found
+    ]
+
+
+def _ids(tenant: TenantContext, name: str, people: Sequence[ListedMember]) -> frozenset[str]:
     """Return the ids of those who are meant by a name, a part of it, or a mail address; "" for nobody."""
     if name == ME:
         return frozenset({tenant.user_id})
@@ -283,11 +295,11 @@ class Search:
 
     def propose(self, *, newest_first: bool = False, beside: Callable[[], Any] = lambda: None) -> Proposals:
         """Ask the index: two round trips at most. `beside` is read along with the first one."""
-        people: list[Member] = []
+        people: list[ListedMember] = []
         others: list[frozenset[str]] = []
         first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
         if needs_members(self.query):
-            first.append(lambda: people.extend(members.members_of(self.tenant.repository)))
+            first.append(lambda: people.extend(_called(self.tenant, self.query)))
             first.append(lambda: others.append(outside(self.tenant, self.query)))
         fan_out(first)
         self._conditions, self.explanations = understood(

@@ -70,7 +70,7 @@ def search(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="counter, search segment, ticket", query="member, search directory", trips=3, reads=30)
+@costs(get="counter, search segment, ticket", query="members by name, search directory", trips=3, reads=30)
 @require_safe
 def suggest(request: TenantRequest) -> HttpResponse:
     """Offer what a text that is still being typed may mean, as options for the list below the box.
