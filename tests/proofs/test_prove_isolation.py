@@ -331,6 +331,7 @@ def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.Monke
     assert set(report["crossing"]["request"]["tricks"]) & {"member no more", "spliced cookie"}
 
 
+@pytest.mark.dearer("the broken portal looks up the desk that each address names")
 @pytest.mark.usefixtures("quick")
 def test_a_portal_that_opens_each_desk_that_an_address_names_is_a_crossing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

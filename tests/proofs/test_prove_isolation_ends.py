@@ -147,6 +147,8 @@ def test_ctrl_c_in_a_shell_ends_it_and_cleans_up() -> None:
 class Deaf(PortalCommand):
     """Work in the midst of which some code drops what is raised, as C code does that looks up a key."""
 
+    costs = None
+
     def work(self, options: dict[str, Any]) -> None:
         with Progress(self, "Working", None) as progress:
             with suppress(KeyboardInterrupt):
