@@ -45,6 +45,8 @@ from portal.management import worker_command
 worker_command.STOP_SECONDS = 0.1
 
 class Command(worker_command.WorkerCommand):
+    costs = None
+
     def work(self, options):
         with self.working({}):
             os.kill(os.getpid(), signal.SIGTERM)
