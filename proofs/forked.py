@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import django
+from django.apps import apps
 
-django.setup()
+if not apps.ready:  # a page that lists all commands loads this too, and setting up again would take its log away
+    django.setup()
 
 
 class Journal:
