@@ -109,7 +109,7 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 @member(Role.AGENT)
 @costs(
-    get="address of a requester, audit chain, letter, mail settings, requester",
+    get="address, address of a requester, audit chain, letter, mail settings, requester",
     query="member",
     write="address of a requester, audit chain, audit row, counter, letter, outbox row, "
     "requester, ticket, waiting letters",
@@ -156,7 +156,7 @@ def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 @member(Role.AGENT)
 @costs(
-    get="audit chain, letter, mail settings",
+    get="address, audit chain, letter, mail settings, member",
     query="member",
     write="audit chain, audit row, mail settings, membership",
     trips=8,
