@@ -83,7 +83,8 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
 @router.declare("GET", "/search", scope=Scope.TICKETS_READ, answers={200: FoundTickets}, sends={200: ("Link",)})
 @costs(
     get="counter, search segment, setup, ticket",
-    query="member, members by name, requesters by name, search directory, ticket, tickets by resolver, tickets by status",
+    query="member, members by name, requesters by name, search directory, ticket, tickets by resolver, "
+    "tickets by status",
     trips=3,
     reads=100,
 )

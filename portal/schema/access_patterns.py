@@ -83,8 +83,8 @@ class Cost:
         return Cost(self.patterns | other.patterns, *sums, self.per or other.per)
 
     def has_room_for(self, trips: int, reads: float, writes: float) -> bool:
-        """Tell whether a bill is within the bound."""
-        return trips <= self.trips and reads <= self.reads and writes <= self.writes
+        """Tell whether a bill is within the bound: any is, where the bound is for each of any number of things."""
+        return bool(self.per) or (trips <= self.trips and reads <= self.reads and writes <= self.writes)
 
     def faults(self) -> list[str]:
         """Return what is wrong with the declaration: names that no table declares."""

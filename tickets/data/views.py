@@ -53,8 +53,7 @@ _PAGE: Final = "tickets/person.html"
     query="API key, article, audit row, audit rows by object, auditor, group turns, help centre, "
     "invitation, letters by time, member, notice, ready answer, rule, saved views, ticket, "
     "webhook",
-    trips=24,
-    reads=200,
+    per="item that is found",
 )
 @get_or_post
 @heavy
@@ -103,10 +102,9 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     get="aggregate, audit chain, counter, file, mail settings, member, requester, ticket",
     query="API key, auditor, group turns, help centre, invitation, letters by time, member, notice, "
     "ready answer, rule, saved views, ticket, webhook",
-    write="address of a requester, audit chain, audit row, auditor, file, membership, requester, tenant, ticket",
-    trips=30,
-    reads=200,
-    writes=1500,
+    write="address of a requester, audit chain, audit row, auditor, file, invitation, invitation, invitation link, invitation link, invited, invited, unreached invitation, "
+    "membership, requester, tenant, ticket, unreached invitation",
+    per="item that is erased",
 )
 @require_POST
 @heavy

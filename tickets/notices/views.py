@@ -137,7 +137,7 @@ def _numbers(request: TenantRequest) -> list[int]:
 @csrf_exempt  # a mail program has no token; the view checks all other forms itself
 @unlimited
 @public
-@costs(on="GET", get="member", trips=1, reads=1)
+@costs(on="GET", get="member", trips=2, reads=2)
 @costs(on="POST", get="member", write="due row, member, ticket", trips=6, reads=1, writes=20)
 @get_or_post
 def mute(request: HttpRequest, token: str) -> HttpResponse:
