@@ -35,9 +35,9 @@ from tickets.desk.views import back_address, people_choices
 @costs(on="GET", get="bulk job", query="members by name, noted tickets, tickets by status", trips=4, reads=40)
 @costs(
     on="POST",
-    get="audit chain, bulk job, member, member, ticket",
+    get="audit chain, bulk job, member, ticket",
     query="members by name, noted tickets, ticket, tickets by status",
-    write="audit chain, audit row, bulk job, membership, outbox row, outbox row, ticket",
+    write="audit chain, audit row, bulk job, membership, outbox row, ticket",
     reads=2,
     writes=20,
     per="ticket",

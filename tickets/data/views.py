@@ -102,7 +102,7 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     get="aggregate, audit chain, counter, file, mail settings, member, requester, ticket",
     query="API key, auditor, group turns, help centre, invitation, letters by time, member, notice, "
     "ready answer, rule, saved views, ticket, webhook",
-    write="address of a requester, audit chain, audit row, auditor, file, invitation, invitation, invitation link, invitation link, invited, invited, unreached invitation, "
+    write="address of a requester, audit chain, audit row, auditor, file, invitation, invitation link, invited, "
     "membership, requester, tenant, ticket, unreached invitation",
     per="item that is erased",
 )
