@@ -52,6 +52,8 @@ def pages(world: World, dead: str) -> list[str]:
         f"/admin/tenants/auditrow/?tenant_id={acme}",
         f"/admin/tickets/ticket/?tenant_id={acme}&status__exact=open",
         "/admin/search/?tenant=acme&q=ticket",
+        "/admin/rights/?role=platform",
+        "/admin/rights/?role=lifecycle",
     ]
     return [
         *sorted({*PLAIN} - {path.partition("?")[0] for path in asked}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -48,13 +49,18 @@ def rights_of_roles(request: HttpRequest) -> HttpResponse:
     sid, _, part = request.GET.get("without", "").partition("|")
     chosen = next((one for one in known if one == Sentence(sid, part)), None)
     decided = _decided(role, settings.DYNAMODB_TABLE_PREFIX)
+    rows = [*_rows(decided)]
+    # Operations that the role has nowhere take no column.
+    used = {name for row in rows for name, mark in row["cells"] if mark}
+    for row in rows:
+        row["cells"] = [(name, mark) for name, mark in row["cells"] if name in used]
     context = {
         **OperatorSite.context_of(request),
         "title": "Rights of roles",
         "roles": [{"name": one, "is_chosen": one == role} for one in ROLES],
         "role": role,
-        "operations": OPERATIONS,
-        "rows": [*_rows(decided)],
+        "operations": [(one, re.findall("[A-Z][a-z]+", one)) for one in OPERATIONS if one in used],
+        "rows": rows,
         "sentences": [
             {"value": f"{one.sid}|{one.part}", "words": _words(one), "is_chosen": one == chosen} for one in known
         ],
