@@ -27,9 +27,9 @@ from tenants.tenancy.roles import Role
     get="audit chain, member",
     query="membership",
     write="account, audit chain, audit row, member",
-    trips=10,
-    reads=8,
-    writes=25,
+    reads=1,
+    writes=5,
+    per="desk of the person",
 )
 @get_or_post
 def profile(request: SignedInRequest) -> HttpResponse:
@@ -55,9 +55,9 @@ def profile(request: SignedInRequest) -> HttpResponse:
     get="audit chain, member",
     query="membership",
     write="account, audit chain, audit row, member, session",
-    trips=8,
-    reads=6,
-    writes=15,
+    reads=1,
+    writes=5,
+    per="desk of the person",
 )
 @require_POST
 def found_zone(request: SignedInRequest) -> HttpResponse:

@@ -140,7 +140,7 @@ def install() -> None:
             if bound is not None:
                 _compare(f"manage.py {name}", bound, _asked(calls))
                 reads, writes = sum(call.read_units for call in calls), sum(call.write_units for call in calls)
-                if not bound.per and not bound.has_room_for(0, reads, writes):
+                if not bound.has_room_for(0, reads, writes):
                     faults.append(f"manage.py {name} took {reads:g} RCU, {writes:g} WCU of {bound.bound()}.")
 
     meter._bill, costs.note, PortalCommand.handle = billed, noted, handled  # type: ignore[method-assign]

@@ -189,7 +189,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", write="ticket", trips=4, reads=5, writes=600)
+@costs(get="ticket", write="ticket", reads=2, writes=20, per="ticket")
 @require_POST
 @heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
@@ -221,9 +221,9 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
     get="audit chain, mail settings, requester, ticket",
     query="ticket",
     write="audit chain, audit row, counter, file, mail settings, membership, outbox row, request, ticket",
-    trips=11,
-    reads=40,
-    writes=100,
+    reads=2,
+    writes=20,
+    per="ticket",
 )
 @require_POST
 @heavy

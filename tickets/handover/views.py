@@ -41,9 +41,9 @@ def handovers(request: TenantRequest) -> HttpResponse:
     get="audit chain, member, ticket",
     query="audit rows by object, member, noted tickets by resolver, tickets by resolver",
     write="audit chain, audit row, ticket",
-    trips=15,
-    reads=50,
-    writes=50,
+    reads=2,
+    writes=20,
+    per="ticket",
 )
 @get_or_post
 @heavy

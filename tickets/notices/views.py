@@ -138,7 +138,7 @@ def _numbers(request: TenantRequest) -> list[int]:
 @unlimited
 @public
 @costs(on="GET", get="member", trips=2, reads=2)
-@costs(on="POST", get="member", write="due row, member, ticket", trips=6, reads=1, writes=20)
+@costs(on="POST", get="member", write="due row, member, ticket", trips=6, reads=3, writes=20)
 @get_or_post
 def mute(request: HttpRequest, token: str) -> HttpResponse:
     """Ask whether to stop mail, and stop it. Reading writes nothing: mail scanners open links too.

@@ -59,9 +59,9 @@ def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
     get="audit chain, member, ticket",
     query="member, ticket",
     write="audit chain, audit row, outbox row, ticket",
-    trips=8,
-    reads=30,
-    writes=80,
+    reads=2,
+    writes=20,
+    per="ticket",
 )
 @require_POST
 @heavy
