@@ -155,11 +155,16 @@ def contexts_are_told() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def costs_are_as_declared(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test whose requests ask for what their routes do not declare fails; see tests/support/held_costs.py."""
+    """A test whose requests ask for what their routes do not declare fails; see tests/support/held_costs.py.
+
+    Requests of a browser are seen and not held: which of them meet a cold cache, and what pages ask for by themselves,
+    depends on the clock.
+    """
     held_costs.taken_faults()
     yield
     found = held_costs.taken_faults()
-    if found and request.node.get_closest_marker("dearer") is None:
+    is_free = any(request.node.get_closest_marker(name) for name in ("dearer", "browser"))
+    if found and not is_free:
         pytest.fail("\n".join(found), pytrace=False)
 
 
@@ -168,7 +173,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Fail a run of all tests, if it is green, that never saw something that is declared."""
+    """Print, at the end of a green run of all tests, what is declared and was not seen in it.
+
+    It is no failure: what happens now and then, such as a session that is saved again, is not in each run.
+    """
     config = session.config
     if hasattr(config, "workeroutput"):
         config.workeroutput["costs"] = sorted(held_costs.seen)
@@ -176,7 +184,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     of_all = config.args_source is config.ArgsSource.TESTPATHS and not (config.option.keyword or config.option.markexpr)
     if exitstatus == 0 and of_all and (missing := held_costs.never_seen(held_costs.seen)):
         print("\n" + "\n".join(missing))  # noqa: T201  # the end of a run has no other way to say it
-        session.exitstatus = 1
 
 
 @pytest.fixture(autouse=True)

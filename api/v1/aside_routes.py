@@ -70,7 +70,7 @@ def _shown(request: ApiRequest, number: int) -> HttpResponse:
 
 @router.declare("PUT", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
 @costs(
-    get="audit chain, mail settings, requester",
+    get="address, audit chain, mail settings, member, requester",
     query="member, ticket",
     write="audit chain, audit row, mail settings, ticket",
     trips=13,

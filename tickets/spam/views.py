@@ -29,7 +29,7 @@ from tickets.ticket.stored import is_requester
 @costs(on="GET", get="requester, ticket", query="tickets of a requester", trips=2, reads=4)
 @costs(
     on="POST",
-    get="audit chain, mail settings, requester",
+    get="address, audit chain, mail settings, member, requester",
     query="member, ticket, tickets of a requester",
     write="audit chain, audit row, mail settings, membership, ticket",
     trips=14,

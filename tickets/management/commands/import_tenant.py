@@ -29,7 +29,7 @@ ABANDONED = "Its import was abandoned."
 class Command(PortalCommand):
     costs = cost(
         get="account, address, arriving tenant, audit chain, purge, slug, tenant",
-        query="arriving tenant, given queues, member, purge",
+        query="arriving tenant, given queues, member, placed tenant, purge",
         write="*",
         per="item",
     )

@@ -13,7 +13,7 @@ from tickets.following import lifecycle_work
 
 
 class Command(WorkerCommand):
-    costs = cost(per="job")
+    costs = cost(get="*", query="*", write="*", per="job")
     help = (
         "Carry out the moves, the ends of old copies and the purges that operators order in the admin, until Ctrl-C or "
         "SIGTERM; what is at work is let go at its next step, and goes on with the next one. Any number of these may "
