@@ -52,7 +52,10 @@ admin.site.unregister(Tenant)
 @admin.register(Tenant)
 class HeldTenantAdmin(TenantAdmin):
     get_costs = cost(
-        get="hold of deliveries", query="audit rows by object, invitation, tenant by name", trips=6, reads=10
+        get="hold of deliveries",
+        query="audit rows by object, invitation, placed tenant, tenant by name",
+        trips=6,
+        reads=10,
     )
     post_costs = cost(
         get="audit chain, hold of deliveries, invitation, suppressed address",

@@ -76,24 +76,30 @@ def _disturbed(tenant_id: str, day: str, minute: int, until: int) -> None:
     Store("tenant", tenant_id).update(item, actions)
 
 
-def read(repository: Store, *, first: datetime, end: datetime) -> Disturbances:
+def read(
+    repository: Store, *, first: datetime, end: datetime, others: tuple[datetime, datetime] | None = None
+) -> Disturbances:
     """Return what happened from a moment up to another one, in UTC: a Query for each month in it, and one of the
-    tenant's own, all at the same time."""
-    days = f"{first:%Y-%m-%d}", f"{end:%Y-%m-%d}"
-    between = (stored.disturbed_on(days[0]), stored.disturbed_on(days[1]))
+    tenant's own, all at the same time. `others` are the moments for what others did, where these are not the same."""
+    others = others or (first, end)
+    days = f"{others[0]:%Y-%m-%d}", f"{others[1]:%Y-%m-%d}"
+    between = (
+        stored.disturbed_on(f"{min(first, others[0]):%Y-%m-%d}"),
+        stored.disturbed_on(f"{max(end, others[1]):%Y-%m-%d}"),
+    )
     months = sorted({days[0][:7], days[1][:7]})
     reads: list[Callable[[], list[Any]]] = [
         lambda: [*repository.query_all(DisturbedDayItem, keys.tenant, between=between)],
         *(partial(_incidents, month, days) for month in months),
     ]
     own, *incidents = fan_out(reads)
-    within = range(_number(first), _number(end))
-    disturbed = {*_minutes(((stored.day_of_disturbed(one.minute), one.minutes) for one in own), within)}
+    mine, within = [(stored.day_of_disturbed(one.minute), one.minutes) for one in own], range(*map(_number, others))
+    disturbed = {*_minutes(mine, within)}
     named = [one for some in incidents for one in some]
     refused = {*_minutes(((one.process, one.minutes) for one in named), within)}
     unclear = {*_minutes(((one.process, one.unclear) for one in named), within)}
     by_day: dict[str, int] = {}
-    for number in sorted(disturbed):
+    for number in sorted({*_minutes(mine, range(_number(first), _number(end)))}):
         by_day[_place(number)[0]] = by_day.get(_place(number)[0], 0) + 1
     return Disturbances(len(refused - unclear - disturbed), by_day)
 

@@ -83,6 +83,9 @@ class DisturbedDayItem(Item):
 _NOTES: Final = "NOTES"
 _DISTURBED: Final = "DISTURBED"  # behind the rows of minutes, which begin with a year
 _INCIDENTS: Final = "INCIDENTS"
+# The patterns, for a policy, of both kinds of rows in one table: notes are only added, incidents are added to.
+ANY_NOTES: Final = keys.beginning(_NOTES) + "*"
+ANY_INCIDENTS: Final = keys.beginning(_INCIDENTS) + "*"
 
 
 def disturbed_on(day: str) -> str:
@@ -213,9 +216,10 @@ declare(
     grants=(
         Grant("platform", SHARES, ("PutItem", "Query")),
         Grant("tenant", USAGE, ("Query", "UpdateItem")),
-        Grant("platform", NOISE, ("PutItem", "Query", "UpdateItem")),
-        Grant("worker", NOISE, ("PutItem",), "NoteNoise"),
-        Grant("delivery", NOISE, ("PutItem",), "NoteNoise"),
+        Grant("platform", NOISE, ("PutItem", "Query")),
+        Grant("platform", NOISE, ("UpdateItem",), "NoteIncidents", leading_keys=ANY_INCIDENTS),
+        Grant("worker", NOISE, ("PutItem",), "NoteNoise", leading_keys=ANY_NOTES),
+        Grant("delivery", NOISE, ("PutItem",), "NoteNoise", leading_keys=ANY_NOTES),
         Grant("tenant", COSTS, ("Query", "UpdateItem")),
         Grant("platform", PLATFORM_COSTS, ("Query", "UpdateItem")),
         Grant("worker", PLATFORM_COSTS, ("UpdateItem",), "NoteCosts"),

@@ -14,6 +14,7 @@ from django.conf import settings
 from delivery.outbox.stored import OUTBOX
 from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.isolation import guard, object_guard, policies
+from portal.load import stored as noise_keys
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema.registry import ROLES, Role
@@ -31,6 +32,8 @@ from tickets.ticket.stored import TICKETS
 
 _TENANT, _OTHER = "a" * 32, "b" * 32
 _TICKET: Final = {"pk": {"S": stored.ticket(_TENANT, 7)}, "sk": {"S": stored.SUMMARY}}
+# A key of the rows that a promise is about, where it is not the tenant's id.
+_KEYS: Final = {TICKETS: stored.ticket(_TENANT, 7), NOISE: noise_keys.notes_of(0)}
 _ROW: Final = {"tenant_id": {"S": _TENANT}, "timestamp_event_id": {"S": "2026"}}
 _UPDATE: Final = {"UpdateExpression": "SET title = :t", "ExpressionAttributeValues": {":t": {"S": "x"}}}
 IAM, GUARD = "IAM", "guard"
@@ -133,7 +136,7 @@ def promises() -> Iterator[Promise]:
 
 def _refused(documents: Documents, words: str, role: Role, arn: str, operation: str, table: Table = LEASES) -> Promise:
     """Return the promise that the policy has no such right there, even with a tenant's own key."""
-    own = stored.ticket(_TENANT, 7) if table is TICKETS else _TENANT
+    own = _KEYS.get(table, _TENANT)
     asked_keys = () if operation in (*_KEYLESS, "GetShardIterator", "GetRecords") else (own,)
     asked = policies.Request(f"dynamodb:{operation}", arn, asked_keys, _TENANT if role == "tenant" else None)
     return Promise(words, IAM, role, not documents[role].allows(asked))

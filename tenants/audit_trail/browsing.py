@@ -115,12 +115,9 @@ class TrailFilter:
     first: date | None = None
     last: date | None = None
     zone: str = zones.UTC_NAME
-    before: datetime | None = None  # instead of `last`
 
     def bounds(self) -> tuple[str, str]:
         """Return sort keys around the days, both included."""
-        if self.before is not None:
-            return f"{self.first or '0'}", clock.stamp(self.before)
         if self.zone == zones.UTC_NAME:
             return f"{self.first or '0'}", f"{self.last or ''}~"
         begins = clock.stamp(zones.day_begins(self.first, self.zone)) if self.first else "0"

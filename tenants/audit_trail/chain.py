@@ -14,7 +14,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
@@ -104,8 +104,11 @@ def verify(
     links = [link_of(raw) for raw in rows(tenant_id, progress)]
     after = ends_of(tenant_id)
     findings = faults(links, after, before=before)
-    if head is not None and not _leads_to(links, head):
-        findings.append(Finding("not of the head", "of all", sum(head.sequences), head.text))
+    if head is not None:
+        if not _leads_to(links, head):
+            findings.append(Finding("not of the head", "of all", sum(head.sequences), head.text))
+        later = (link for link in links if head.lacks(link))
+        findings += [Finding("not of the head", link.partition, link.sequence, link.at) for link in later]
     return Verified(len(links), fingerprint(after), findings)
 
 
@@ -171,6 +174,7 @@ def ends_of(tenant_id: str) -> Ends:
 # --- the head of a trail at a moment, which somebody keeps elsewhere ---
 
 _HEAD_PAGE: Final = 50  # rows: with any number of them, 99 of 100 times a row of each partition is among the newest
+_UNDER_WAY: Final = timedelta(minutes=10)  # of a row between its moment and its place in the chain, with other clocks
 MOST_LOOKED_AT: Final = 400  # rows, for a head whose rows are not there
 _HEAD: Final = re.compile(r"(\d{8}T\d{6}Z)\.(\d{1,12}(?:-\d{1,12})*)\.([0-9a-f]{32})", re.ASCII)
 _MOMENT: Final = "%Y%m%dT%H%M%SZ"
@@ -199,6 +203,12 @@ class Head:
         """Return it in a form to keep: the moment, the number of rows by partition, the hash."""
         return f"{self.before:{_MOMENT}}.{'-'.join(map(str, self.sequences))}.{self.fingerprint}"
 
+    def lacks(self, link: Link) -> bool:
+        """Tell whether a row that says that it is older than the head is none of its rows: it was put in later."""
+        numbers = {str(partition): number for partition, number in enumerate(self.sequences)}
+        is_later = link.sequence > numbers.get(link.partition, 0)
+        return is_later and link.at < clock.stamp(self.before - _UNDER_WAY)
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read what `text` gave. Raises ValueError."""
@@ -213,7 +223,7 @@ class HeadState(StrEnum):
     """The result of looking for a head: `HERE`, or why not."""
 
     HERE = "here"
-    ALTERED = "altered"  # a row of these numbers is there, with another content
+    ALTERED = "altered"  # a row of these numbers is there, with another content, or one was put in later
     MISSING = "missing"  # a row is not there, or another trail is meant
 
 
@@ -243,13 +253,14 @@ def find_head(repository: Store, head: Head) -> HeadState:
     wanted = {str(partition): number for partition, number in enumerate(head.sequences) if number}
     found: Ends = {}
     looked_at = 0
-    rows = (raw for page in _backwards(repository, head.before) for raw in page)
-    for looked_at, link in enumerate(map(link_of, rows), 1):
-        if wanted.get(link.partition) == link.sequence:
-            if not link.is_sound:
-                return HeadState.ALTERED
-            found[link.partition] = (link.sequence, link.hash)
-        if len(found) == len(wanted) or looked_at == MOST_LOOKED_AT:
+    for page in _backwards(repository, head.before):
+        links = [link_of(raw) for raw in page]
+        here = [link for link in links if wanted.get(link.partition) == link.sequence]
+        if any(map(head.lacks, links)) or not all(link.is_sound for link in here):
+            return HeadState.ALTERED
+        found |= {link.partition: (link.sequence, link.hash) for link in here}
+        looked_at += len(links)
+        if len(found) == len(wanted) or looked_at >= MOST_LOOKED_AT:
             break
     if found.keys() != wanted.keys() or (not wanted and looked_at):
         return HeadState.MISSING

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
 
-from portal.dynamo.store import Store
-from tenants.audit_trail import browsing, recording
-from tenants.audit_trail.browsing import TrailFilter
+from portal import clock
+from portal.dynamo.platform import PLATFORM
+from tenants.audit_trail import browsing, recording, stored
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-
-_ENTITY: Final = ("drill", "restore")
+from tenants.audit_trail.stored import AuditByEntity
 
 
 class DrillResult(StrEnum):
@@ -40,7 +38,7 @@ class Drill:
 
 def record(drill: Drill, *, by: Actor) -> None:
     """Add a row to the platform's trail. Raises Throttled, Unavailable."""
-    kind, name = _ENTITY
+    kind, name = stored.RESTORE_DRILL
     recording.record(
         AuditEntry(recording.PLATFORM, AuditAction.RESTORE_DRILLED, by, kind, name, "all tables", after=asdict(drill))
     )
@@ -48,11 +46,12 @@ def record(drill: Drill, *, by: Actor) -> None:
 
 def latest(*, before: datetime) -> tuple[datetime, Drill] | None:
     """Return the last drill before a moment, and when it ended: one Query of one row."""
-    only = TrailFilter(entity=_ENTITY, before=before)
-    rows = browsing.page(Store("tenant", recording.PLATFORM), only=only, size=1).rows
-    if not rows:
+    until = ("0", clock.stamp(before))
+    found = PLATFORM.query(AuditByEntity, stored.RESTORE_DRILLS, between=until, descending=True, limit=1).items
+    if not found:
         return None
-    told = rows[0].after
+    row = browsing.row_of(found[0])
+    told = row.after
     counts = {name: int(told[name]) for name in ("tables", "trails", "tenants", "tickets")}
     lost = float(told["lost"]) if told["lost"] else ""
-    return rows[0].at, Drill(DrillResult(told["result"]), **counts, took=float(told["took"]), lost=lost)
+    return row.at, Drill(DrillResult(told["result"]), **counts, took=float(told["took"]), lost=lost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
@@ -120,6 +121,16 @@ class AuditByEntity(_AuditedRow):
 
     label = "gsi-entity"
     tenant_entity = UnicodeAttribute(hash_key=True)
+
+
+RESTORE_DRILL: Final = ("drill", "restore")  # type and id, as an entity, of all restore drills
+RESTORE_DRILLS: Final = audit_entity_key(keys.PLATFORM, *RESTORE_DRILL)
+# Pages of tenants show the last drill. They read this one partition as the platform, so that none acts as a tenant that
+# its visitor is no member of.
+declare(
+    AUDIT,
+    grants=(Grant("platform", AUDIT, ("Query",), "ReadDrills", index=AuditByEntity.gsi, leading_keys=RESTORE_DRILLS),),
+)
 
 
 class ChainItem(Item):

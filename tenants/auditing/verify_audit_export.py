@@ -10,8 +10,8 @@ The script says of each file in one sentence whether it is as it was signed, els
 is wrong, the exit status is 1. It verifies the signature of the manifest; each row of the audit trail against its
 hash; the chains of these hashes, from the first row to the ends that the manifest names; and each file against its
 hash. Of several exports of a desk, the oldest first, it also verifies that each has the rows of those before it, as
-they were: so nobody who rewrites the past goes unnoticed, not even who holds the key. A HEAD, the line that the monthly
-letter and the page Evidence show, is looked for in each export in the same way.
+they were, and no others of that time: so nobody who rewrites the past goes unnoticed, not even who holds the key. A
+HEAD, the line that the monthly letter and the page Evidence show, is looked for in each export in the same way.
 
 Sources: RFC 8032 (Ed25519), and docs/auditors.md of Pooldesk for the form of the files.
 """
@@ -23,7 +23,9 @@ import json
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 # --- Ed25519, RFC 8032, section 5.1: verification alone, which needs no secret ---
@@ -89,6 +91,15 @@ def is_signed(message: bytes, signature: bytes, key: bytes) -> bool:
 # --- what the files hold ---
 
 
+Row = tuple[str, str, int, str]  # the hash, the hash of the row before it, the line, the moment in UTC
+
+MOMENT = "timestamp_event_id"  # of a stored row: what begins with it
+MOST_SIGNED = 10_000_000  # bytes of a signed document
+MORE = 1_000_000  # bytes that a changed file may have more than it was signed with, to be looked at
+HEADER, DESCRIPTOR = 30, 24  # bytes before a file of a zip, but for its name and what follows that; and behind it
+UNDER_WAY = timedelta(minutes=10)  # of a row between its moment and its place in the chain, with clocks that differ
+
+
 class EvidenceFault(Exception):
     """Something is wrong; the message says what, and where."""
 
@@ -143,38 +154,36 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     return {name: next(iter(value.values())) for name, value in row.items()}
 
 
-def read_rows(lines: Iterable[bytes]) -> tuple[dict[tuple[str, int], tuple[str, str, int]], int]:
-    """Return by chain partition and number of each row its hash, the hash before it and its line, and how many rows are
-    withheld."""
-    rows: dict[tuple[str, int], tuple[str, str, int]] = {}
+def read_rows(lines: Iterable[bytes]) -> tuple[dict[tuple[str, int], Row], int]:
+    """Return each row by its chain partition and number, and how many rows are withheld."""
+    rows: dict[tuple[str, int], Row] = {}
     withheld = 0
     for line, text in enumerate(lines, 1):
         try:
             entry = json.loads(text)
             link = entry["withheld"] if "withheld" in entry else plain(entry["row"])
             key = link["partition"], int(link["sequence"])
-            row = link["hash"], link.get("previous", ""), line
+            row = link["hash"], link.get("previous", ""), line, str(link["at" if "withheld" in entry else MOMENT])[:19]
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             raise EvidenceFault(f"Line {line} of audit-trail.jsonl is no row of an audit trail.") from None
         if "withheld" in entry:
             withheld += 1
         elif hash_of(entry["row"]) != row[0]:
-            at = str(link.get("timestamp_event_id", ""))[:19]
-            raise EvidenceFault(f"{place(*key, line)}, of {at}, was altered: it does not fit its hash.")
+            raise EvidenceFault(f"{place(*key, line)}, of {row[3]}, was altered: it does not fit its hash.")
         if key in rows:
             raise EvidenceFault(f"{place(*key, line)} was inserted: line {rows[key][2]} is the same row.")
         rows[key] = row
     return rows, withheld
 
 
-def check_chain(rows: dict[tuple[str, int], tuple[str, str, int]], chain: dict[str, Any]) -> None:
+def check_chain(rows: dict[tuple[str, int], Row], chain: dict[str, Any]) -> None:
     """Follow each chain partition from its first row to its end, which the manifest names. Raises EvidenceFault."""
     for partition, end in sorted(chain.items()):
         previous = ""
         for sequence in range(1, end["rows"] + 1):
             if (partition, sequence) not in rows:
                 raise EvidenceFault(f"{place(partition, sequence)} is missing.")
-            own, before, line = rows[partition, sequence]
+            own, before, line, _ = rows[partition, sequence]
             if before != previous:
                 where = place(partition, sequence, line)
                 raise EvidenceFault(f"{where} does not follow the row before it: one of them was replaced.")
@@ -187,26 +196,79 @@ def check_chain(rows: dict[tuple[str, int], tuple[str, str, int]], chain: dict[s
             raise EvidenceFault(f"{place(partition, sequence, row[2])} was inserted: the manifest knows no such row.")
 
 
-def check_since(rows: dict[tuple[str, int], tuple[str, str, int]], chain: dict[str, Any], older: str) -> None:
-    """Compare the rows with the ends of the chain in an older export. Raises EvidenceFault."""
+def check_since(rows: dict[tuple[str, int], Row], older: dict[str, Any], name: str) -> None:
+    """Compare the rows with the manifest of an older export, from a file of this name. Raises EvidenceFault."""
+    chain = older["chain"]
     for partition, end in sorted(chain.items()):
-        if rows.get((partition, end["rows"]), ("", "", 0))[0] != end["hash"]:
+        if rows.get((partition, end["rows"]), ("", "", 0, ""))[0] != end["hash"]:
             where = place(partition, end["rows"])
-            raise EvidenceFault(f"{where}, or one before it, was changed or removed since {older} was made.")
+            raise EvidenceFault(f"{where}, or one before it, was changed or removed since {name} was made.")
+    ends = {partition: end["rows"] for partition, end in chain.items()}
+    check_later(rows, ends, datetime.fromisoformat(older["made_at"][:19]), f"{name} was made")
+
+
+def check_later(rows: dict[tuple[str, int], Row], ends: dict[str, int], moment: datetime, what: str) -> None:
+    """Raise EvidenceFault for a row behind the ends of the chain at a moment that says that it is older than that."""
+    for (partition, sequence), row in sorted(rows.items()):
+        if sequence > ends.get(partition, 0) and datetime.fromisoformat(row[3]) < moment - UNDER_WAY:
+            where = place(partition, sequence, row[2])
+            raise EvidenceFault(f"{where} was put in after {what}, with a moment before that: {row[3]}.")
+
+
+def check_zip(archive: zipfile.ZipFile) -> None:
+    """Raise EvidenceFault for a zip that holds more than its directory names, which other programs might unpack, or
+    that is packed as no export is."""
+    end, file = 0, archive.fp
+    for info in sorted(archive.infolist(), key=lambda one: one.header_offset):
+        if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise EvidenceFault(f"{info.filename} is packed in a way in which no export is.")
+        if file is None or not end <= info.header_offset <= end + DESCRIPTOR:
+            raise EvidenceFault(f"The zip holds something before {info.filename} that its directory does not name.")
+        file.seek(info.header_offset)
+        header = file.read(HEADER)
+        names = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        end = info.header_offset + HEADER + names + info.compress_size
+    if not end <= archive.start_dir <= end + DESCRIPTOR:
+        raise EvidenceFault("The zip holds something behind its files that its directory does not name.")
 
 
 PAGE_ENDS = b"\n<!-- signature, which `manage.py verify_certificate` verifies\n"  # behind a page
-HEAD = re.compile(r"\d{8}T\d{6}Z\.(\d+(?:-\d+)*)\.([0-9a-f]{32})", re.ASCII)
+HEAD = re.compile(r"(\d{8}T\d{6})Z\.(\d+(?:-\d+)*)\.([0-9a-f]{32})", re.ASCII)
 
 
-def check_head(rows: dict[tuple[str, int], tuple[str, str, int]], head: str) -> None:
+def check_head(rows: dict[tuple[str, int], Row], head: str) -> None:
     """Compare the rows with a head, which has their numbers by chain partition and a hash over their hashes."""
     parsed = HEAD.fullmatch(head)
-    numbers = {str(partition): int(number) for partition, number in enumerate(parsed[1].split("-"))} if parsed else {}
+    numbers = {str(partition): int(number) for partition, number in enumerate(parsed[2].split("-"))} if parsed else {}
     ends = [[name, [number, rows.get((name, number), ("",))[0]]] for name, number in sorted(numbers.items()) if number]
     digest = hashlib.sha256(json.dumps(ends).encode()).hexdigest()[:32]
-    if parsed is None or digest != parsed[2]:
-        raise EvidenceFault(f"The head {head} does not fit: a row up to it was changed, or it is of another desk.")
+    if parsed is None or digest != parsed[3]:
+        why = "a row up to it was changed, or it is of another desk or later than the export"
+        raise EvidenceFault(f"The head {head} does not fit: {why}.")
+    moment = datetime.strptime(parsed[1], "%Y%m%dT%H%M%S")  # noqa: DTZ007  # of UTC, as those of rows
+    check_later(rows, numbers, moment, f"the head {head} was calculated")
+
+
+def manifest_of(archive: zipfile.ZipFile, keys: dict[str, bytes]) -> dict[str, Any]:
+    """Return the manifest of an export, which names the files that are there and no others. Raises EvidenceFault."""
+    names = archive.namelist()
+    if "manifest.json" not in names or len({*names}) != len(names):
+        raise EvidenceFault("This is no export of audit evidence: it has no manifest.json, or two files of one name.")
+    check_zip(archive)
+    if archive.getinfo("manifest.json").file_size > MOST_SIGNED:
+        raise EvidenceFault("manifest.json is larger than any that an export has.")
+    manifest = signed(archive.read("manifest.json"), keys, "manifest.json")
+    if manifest.get("kind") != "audit evidence":
+        raise EvidenceFault("manifest.json is no manifest of audit evidence.")
+    files = manifest["files"]
+    for name in sorted({*names, *files} - {"manifest.json"}):
+        if name not in files:
+            raise EvidenceFault(f"{name} was added: the manifest does not name it.")
+        if name not in names:
+            raise EvidenceFault(f"{name} is missing.")
+        if archive.getinfo(name).file_size > files[name]["bytes"] + MORE:  # not read: it may be larger than the memory
+            raise EvidenceFault(f"{name} was changed after it was signed: it is much larger.")
+    return manifest
 
 
 def check_export(
@@ -217,27 +279,19 @@ def check_export(
     `others` are the manifests of older exports by the names of their files, to which that of this one is added;
     `heads` are looked for in it.
     """
-    names = archive.namelist()
-    if "manifest.json" not in names or len({*names}) != len(names):
-        raise EvidenceFault("This is no export of audit evidence: it has no manifest.json, or two files of one name.")
-    manifest = signed(archive.read("manifest.json"), keys, "manifest.json")
-    if manifest.get("kind") != "audit evidence":
-        raise EvidenceFault("manifest.json is no manifest of audit evidence.")
+    manifest = manifest_of(archive, keys)
     files = manifest["files"]
-    for name in sorted({*names, *files} - {"manifest.json"}):
-        if name not in files:
-            raise EvidenceFault(f"{name} was added: the manifest does not name it.")
-        if name not in names:
-            raise EvidenceFault(f"{name} is missing.")
     with archive.open("audit-trail.jsonl") as lines:
         rows, withheld = read_rows(lines)
     check_chain(rows, manifest["chain"])
     for head in heads:
         check_head(rows, head)
-    others = {} if others is None else others
-    for name, older in others.items():
-        if older["desk"]["id"] == manifest["desk"]["id"]:
-            check_since(rows, older["chain"], name)
+    others, desk = {} if others is None else others, manifest["desk"]
+    same = [name for name, older in others.items() if older["desk"]["id"] == desk["id"]]
+    for name in same:
+        if others[name]["made_at"] > manifest["made_at"]:
+            raise EvidenceFault(f"{name} was made later: give the oldest export first.")
+        check_since(rows, others[name], name)
     for name, said in sorted(files.items()):
         with archive.open(name) as content:
             digest = hashlib.sha256()
@@ -245,15 +299,17 @@ def check_export(
                 digest.update(piece)
         if digest.hexdigest() != said["sha256"]:
             raise EvidenceFault(f"{name} was changed after it was signed.")
-    same = [name for name, older in others.items() if older["desk"]["id"] == manifest["desk"]["id"]]
+    different = [name for name in others if name not in same]
     others[archive.filename or ""] = manifest
     since = f" It has all rows of {', '.join(same)}, unchanged." if same else ""
     since += " It has the rows of each head that you gave, unchanged." if heads else ""
+    if different:
+        since += f" It was NOT compared with {', '.join(different)}: that is of another desk, whatever its name."
     less = (
         f" The content of {withheld} of them, about erased people, is withheld; their hashes hold." if withheld else ""
     )
     return (
-        f"whole and unaltered. Evidence of the desk {manifest['desk']['name']} ({manifest['desk']['slug']}), made "
+        f"whole and unaltered. Evidence of the desk {desk['name']} ({desk['slug']}, {desk['id']}), made "
         f"{manifest['made_at']}, signed by the key {manifest['key']}: {len(rows)} rows of the audit trail, chain "
         f"intact, fingerprint {manifest['fingerprint']}.{less}{since}"
     )
@@ -261,13 +317,13 @@ def check_export(
 
 def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any], heads: list[str]) -> str:
     """Verify an export, a certificate or a signed page, and return a sentence. Raises EvidenceFault."""
-    try:
+    if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             return check_export(archive, keys, others, heads)
-    except zipfile.BadZipFile:
-        pass
     with open(path, "rb") as file:
-        content = file.read()
+        content = file.read(MOST_SIGNED)
+    if content.startswith(b"PK"):
+        raise EvidenceFault("The zip is cut off or damaged: download it again.")
     page, ends, signature = content.rpartition(PAGE_ENDS)
     if not ends:
         said = signed(content, keys, "The certificate")
@@ -279,14 +335,21 @@ def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any], heads:
 
 
 def say(text: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{text}\n")
+    """Print a line, with the codes of characters that cannot be seen, such as those that move a cursor. Names
+    come from files of which nobody knows yet whether they are good."""
+    line = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+# zlib.error and RuntimeError: content that is damaged, or packed as no export is.
+UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, RuntimeError)
 
 
 def main(arguments: list[str]) -> int:
     """Verify the files, print a sentence for each, and return the exit status."""
     if len(arguments) < 2:
-        say(__doc__ or "")
+        sys.stdout.write(__doc__ or "")
         return 2
     status, (first, *paths) = 0, arguments
     try:
@@ -303,7 +366,7 @@ def main(arguments: list[str]) -> int:
     for path in (one for one in paths if one not in heads):
         try:
             say(f"{path}: {check_file(path, keys, others, heads)}")
-        except (OSError, EvidenceFault, zipfile.BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        except (EvidenceFault, AttributeError, *UNREADABLE) as error:
             status = 1
             say(f"{path}: NOT GOOD. {error}")
     return status

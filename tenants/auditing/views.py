@@ -37,7 +37,7 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="audit chain, audit row", trips=3, reads=40)
+@costs(query="audit chain, audit row", trips=4, reads=40)
 @require_safe
 def evidence(request: TenantRequest) -> HttpResponse:
     """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time."""

@@ -25,6 +25,7 @@ from tenants.membership.invitations import GONE
 from tenants.membership.stored import InvitedItem, InviteItem, InviteLinkItem, invited_key
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
+from tenants.tenancy import context
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
@@ -105,7 +106,8 @@ def _offer(reference: InviteLinkItem | InvitedItem | None) -> InviteOffer:
 def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
     """Make the invited person a member. Somebody who is a member already keeps the role and uses the invitation up.
 
-    Raises Forbidden for somebody else's invitation, and Conflict if it can no longer be accepted or the tenant is full.
+    Raises Forbidden for somebody else's invitation, and Conflict if it can no longer be accepted, if the tenant is
+    full, or for an auditor, who is no member and could be one only once that access has ended.
     """
     if accounts.normal_address(user.email) != offer.invite.email:
         raise Forbidden(_("This invitation is for another address."))
@@ -114,6 +116,12 @@ def accept(offer: InviteOffer, *, user: User, by: Actor) -> None:
     except TransactionRefused as refused:
         if not refused.reason(member_changes.MEMBERSHIP):
             raise Conflict(_sentence(offer, refused)) from refused
+        here = context.enter(user, offer.tenant.tenant_id)
+        if here is not None and here.is_auditor and offer.role is not Role.AUDITOR:
+            name = {"name": offer.invite.invited_by_name}
+            raise Conflict(
+                _("You are an auditor of this desk. Ask %(name)s to end that access, then accept again.") % name
+            ) from refused
         _use_up(offer, by)
 
 

@@ -243,7 +243,7 @@ def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
 @signed_in
 @costs(
     get="audit chain, invitation, invited",
-    write="audit chain, audit row, invitation, invitation link, invited, member, membership, tenant",
+    write="audit chain, audit row, auditor, invitation, invitation link, invited, member, membership, tenant",
     trips=10,
     reads=20,
     writes=40,

@@ -150,7 +150,7 @@ class AccessMiddleware:
 def _note_look(request: IdentifiedRequest, tenant: TenantContext) -> None:
     """Have the audit trail say that an auditor looks at this page, unless it said so a while ago of this session."""
     looked: dict[str, int] = request.session.get(_LOOKED, {})
-    now, page = int(time.time()), request.path
+    now, page = int(time.time()), _page_looked_at(request, tenant)
     if looked.get(page, 0) > now - LOOK_SECONDS:
         return
     costs.beside(request, ENTERING)
@@ -159,6 +159,13 @@ def _note_look(request: IdentifiedRequest, tenant: TenantContext) -> None:
     )
     lately = {path: at for path, at in looked.items() if at > now - LOOK_SECONDS}
     request.session[_LOOKED] = {**lately, page: now}
+
+
+def _page_looked_at(request: IdentifiedRequest, tenant: TenantContext) -> str:
+    """Return the address of a page without what it is about: that is the reader's text, which would stand in the
+    desk's trail and make a row for each."""
+    route = request.resolver_match.route if request.resolver_match else ""
+    return f"/{route}".replace("<slug:desk>", tenant.slug).partition("<")[0]
 
 
 def _find_desk(

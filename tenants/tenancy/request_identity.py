@@ -170,7 +170,9 @@ def _as_member(
     found = context.of_items(
         user, membership, tenant, dict(zip(also, items, strict=True)), acted_by=impersonation.operator_name
     )
-    return (user, found) if found and found.tenant_id == impersonation.tenant_id else None
+    if found is None or found.tenant_id != impersonation.tenant_id or found.is_auditor:  # nobody acts as an auditor
+        return None
+    return user, found
 
 
 def _signed_in(session: SessionBase, user: User) -> bool:

@@ -16,7 +16,7 @@ from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.impersonation import impersonating
 from tenants.membership import accepting, auditors, invitations, mails, member_changes, members, past_roster
-from tenants.sign_in import accounts
+from tenants.sign_in import accounts, impersonation_session
 from tenants.tenancy import access_middleware, context
 from tenants.tenancy.roles import MEMBER_ROLES, Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
@@ -174,6 +174,30 @@ def test_nobody_acts_as_an_auditor(world: World) -> None:
         )
 
 
+def test_an_operator_who_acts_as_a_member_acts_no_more_once_that_one_is_an_auditor(world: World) -> None:
+    operator = accounts.create(email="root@example.com", name="Root", password=PASSWORD, is_operator=True, by=SYSTEM)
+    alice, bob, root = world.context("alice", "acme"), world.users["bob"], Browser()
+    root.sign_in(operator.email)
+    begun = impersonating.begin(
+        alice.tenant_id,
+        bob.id,
+        operator=operator,
+        operator_session=root.session_key,
+        reason="to see",
+        may_write=False,
+        write=lambda *_: [],
+    )
+    root.cookies[impersonation_session.COOKIE] = begun.cookie
+    assert root.get("/acme/tickets/").status_code == 200
+    member_changes.remove_member(alice, user_id=bob.id, by=SYSTEM)
+    sent = auditors.invite(
+        alice, name="Bob", address=bob.email, purpose="ISO", until=clock.now() + timedelta(days=3), by=SYSTEM
+    )
+    accepting.accept(accepting.by_secret(sent.secret), user=bob, by=Actor(bob.id))
+    assert root.get(FIRST).status_code == 403
+    assert [one for one in sentences(world) if "looked" in one] == []
+
+
 def test_the_access_is_over_at_its_moment_and_at_no_moment_before(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +245,25 @@ def test_somebody_whose_access_is_over_can_be_an_auditor_again_or_a_member(world
     assert world.context("ada", "acme").role is Role.VIEWER
 
 
+def test_an_auditor_who_is_invited_as_a_member_keeps_the_invitation_until_the_access_has_ended(world: World) -> None:
+    ada, alice, user = audit(world), world.context("alice", "acme"), world.users["ada"]
+    invitations.invite_all(alice, addresses=[ADA], role=Role.AGENT, by=Actor(alice.user_id))
+    waiting = {"tenant": alice.tenant_id}
+    assert "You are an auditor of this desk." in ada.post("/tenants/accept/", waiting, follow=True).content.decode()
+    assert world.context("ada", "acme").is_auditor
+    auditors.end(alice, user_id=user.id, by=SYSTEM)
+    ada.post("/tenants/accept/", waiting)
+    assert world.context("ada", "acme").role is Role.AGENT
+
+
+def test_an_auditors_invitation_is_accepted_from_the_list_of_desks(world: World) -> None:
+    alice, charlie = world.context("alice", "acme"), world.browser("charlie", "globex")
+    until = clock.now() + timedelta(days=3)
+    auditors.invite(alice, name="C", address="charlie@example.com", purpose="ISO", until=until, by=SYSTEM)
+    charlie.post("/tenants/accept/", {"tenant": alice.tenant_id})
+    assert world.context("charlie", "acme").is_auditor
+
+
 def test_a_look_of_an_auditor_is_in_the_trail_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = audit(world)
     for _ in range(3):
@@ -231,6 +274,15 @@ def test_a_look_of_an_auditor_is_in_the_trail_once_in_a_while(world: World, monk
     monkeypatch.setattr(access_middleware, "LOOK_SECONDS", 0)
     ada.get(FIRST)
     assert len([one for one in sentences(world) if "looked" in one]) == 3
+
+
+@pytest.mark.parametrize("run", ["%23", "a" * 3000, "call-0900-123"])
+def test_an_auditor_writes_nothing_into_the_trail_by_an_address(world: World, run: str) -> None:
+    ada = audit(world)
+    for number in range(2):
+        assert ada.get(f"/acme/desk/settings/isolation/files/{run}{number}/").status_code == 404
+    looks = [one for one in sentences(world) if "looked" in one]
+    assert looks == [f"{ADA} looked, as an auditor, at /acme/desk/settings/isolation/files/"]
 
 
 def test_a_desk_that_asks_for_a_second_factor_asks_auditors_too(world: World) -> None:
@@ -260,6 +312,9 @@ def test_an_erasure_of_an_auditor_ends_the_access_and_forgets_it(world: World) -
     assert run("erase_person", "acme", ADA).status == 0
     assert auditors.listed(world.context("alice", "acme").repository) == []
     assert ada.get(FIRST)["Location"].startswith("/tenants/")
+    trail = world.browser("alice", "acme").get("/desk/audit/").content.decode()
+    assert "Ada Audit" not in trail
+    assert ADA not in trail
 
 
 def test_the_chain_of_a_desk_with_an_auditor_is_whole_and_both_sides_of_the_access_say_the_same(world: World) -> None:

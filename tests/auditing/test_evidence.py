@@ -21,7 +21,7 @@ from django.test import Client
 from portal import clock
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
-from tenants.auditing import access_review, audit_export, verify_audit_export
+from tenants.auditing import access_review, verify_audit_export
 from tenants.auditing.verify_audit_export import EvidenceFault
 from tenants.lifecycle import certificates
 from tenants.membership import member_changes
@@ -36,11 +36,16 @@ from tests.support.world import World
 Files = dict[str, bytes]
 
 
-def exported(browser: Any) -> Files:
-    """The files of the evidence that this browser downloads."""
+def downloaded(browser: Any) -> bytes:
+    """The evidence that this browser downloads."""
     answer = browser.send("/desk/evidence/download/")
     assert answer["Content-Type"] == "application/zip"
-    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+    return b"".join(answer.streaming_content)
+
+
+def exported(browser: Any) -> Files:
+    """The files of the evidence that this browser downloads."""
+    with zipfile.ZipFile(io.BytesIO(downloaded(browser))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
@@ -89,10 +94,9 @@ def evidence(request: pytest.FixtureRequest) -> Files:
 
 def test_an_auditor_downloads_evidence_that_the_script_alone_verifies(world: World, tmp_path: Path) -> None:
     ada = audit(world)
-    files = exported(ada)
-    with zipfile.ZipFile(tmp_path / "evidence.zip", "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+    (tmp_path / "evidence.zip").write_bytes(downloaded(ada))
+    with zipfile.ZipFile(tmp_path / "evidence.zip") as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
     (tmp_path / "keys.json").write_bytes(Client().get("/.well-known/pooldesk-keys.json").content)
     (tmp_path / "verify.py").write_bytes(Client().get("/.well-known/verify_audit_export.py").content)
     # Without site packages and without our own: the script needs nothing but Python.
@@ -100,7 +104,8 @@ def test_an_auditor_downloads_evidence_that_the_script_alone_verifies(world: Wor
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     rows = len(lines(files))
-    assert "whole and unaltered. Evidence of the desk Acme (acme)" in done.stdout
+    desk = f"(acme, {world.tenants['acme'].tenant_id})"
+    assert f"whole and unaltered. Evidence of the desk Acme {desk}" in done.stdout
     assert f"{rows} rows of the audit trail, chain intact" in done.stdout
     assert sentences(world)[0] == "ada@audit.example exported the evidence for auditors"
     assert lines(files)[-1]["row"]["action"]["S"] == "export.made"
@@ -283,12 +288,12 @@ def test_the_review_says_who_gave_which_role_and_when(world: World) -> None:
     assert {row["kind"] for row in rows} == {"member", "auditor", "API key"}
     (row,) = [row for row in rows if row["name"] == "Bob Example"]
     assert (row["may"], row["by"], row["second factor"]) == ("admin", "alice@example.com", "no")
-    assert row["since (UTC)"] == audit_export.clock.stamp(bob.granted_at)
+    assert row["since (UTC)"] == clock.stamp(bob.granted_at)
 
 
 def test_the_review_of_a_past_moment_says_who_had_which_role_then(world: World) -> None:
     alice, ada = world.context("alice", "acme"), audit(world)
-    before = audit_export.clock.stamp()
+    before = clock.stamp()
     by = recording.Actor(alice.user_id, "alice@example.com", "test")
     member_changes.remove_member(alice, user_id=world.users["bob"].id, by=by)
     page = ada.get("/desk/access-review/", {"at": before})
@@ -362,3 +367,125 @@ def test_a_later_export_has_the_rows_of_an_earlier_one_or_the_script_says_which_
 
 def _number(row: Any) -> int:
     return int(row["row"]["sequence"]["N"])
+
+
+def _written(files: Files, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", compression) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def _local(name: str) -> bytes:
+    """A file as it stands in a zip, without the directory behind it."""
+    whole = _written({name: b"kind,name\r\n"})
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        return whole[: archive.start_dir]
+
+
+def _hidden(whole: bytes) -> bytes:
+    """A zip with a second review, which programs that read from front to back unpack in the place of the first one."""
+    at = int.from_bytes(whole[-6:-2], "little")
+    more = _local("access-review.csv")
+    return whole[:at] + more + whole[at:-6] + (at + len(more)).to_bytes(4, "little") + whole[-2:]
+
+
+def _broken(whole: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        info = archive.getinfo("audit-trail.jsonl")
+    at = info.header_offset + 30 + len(info.filename)
+    return whole[:at] + bytes(byte ^ 0xFF for byte in whole[at : at + 40]) + whole[at + 40 :]
+
+
+def _locked(whole: bytes) -> bytes:
+    """A zip whose directory says that its first file has a password."""
+    at = whole.index(b"PK\x01\x02") + 8
+    return whole[:at] + b"\x01" + whole[at + 1 :]
+
+
+ZIPS: dict[str, tuple[Callable[[Files], bytes], str]] = {
+    "a second review behind": (lambda f: _hidden(_written(f)), "behind its files that its directory does not name"),
+    "a second review in front": (lambda f: _local("access-review.csv") + _written(f), "before README.txt that its dir"),
+    "cut off": (lambda f: _written(f)[:-40], "The zip is cut off or damaged"),
+    "damaged": (lambda f: _broken(_written(f)), ""),
+    "with a password": (lambda f: _locked(_written(f)), "README.txt is packed in a way in which no export is"),
+    "packed otherwise": (lambda f: _written(f, zipfile.ZIP_BZIP2), "is packed in a way in which no export is"),
+    "a vast trail": (
+        lambda f: _written({**f, "audit-trail.jsonl": b" " * 40_000_000}),
+        "audit-trail.jsonl was changed after it was signed: it is much larger",
+    ),
+    "a vast manifest": (lambda f: _written({**f, "manifest.json": b" " * 40_000_000}), "manifest.json is larger"),
+}
+
+
+@pytest.mark.parametrize("name", ZIPS)
+def test_a_zip_that_no_export_is_gets_a_sentence_and_is_not_read(
+    evidence: Files, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, sentence = ZIPS[name]
+    (public,) = keys().values()
+    path = tmp_path / "evidence.zip"
+    path.write_bytes(make(evidence))
+    assert verify_audit_export.main([public.hex(), str(path)]) == 1
+    told = capsys.readouterr().out
+    assert "NOT GOOD" in told
+    assert sentence in told
+
+
+def test_a_name_in_a_forged_zip_moves_no_cursor_and_writes_no_line_of_its_own(
+    evidence: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (public,) = keys().values()
+    path = tmp_path / "evidence.zip"
+    path.write_bytes(_written({**evidence, "a\x1b[2K\r\nevidence.zip: whole and unaltered.\u202e\u2028": b""}))
+    assert verify_audit_export.main([public.hex(), str(path)]) == 1
+    told = capsys.readouterr().out
+    assert told.count("\n") == 1
+    assert "\\x1b[2K\\r\\nevidence.zip" in told
+    assert told.rstrip("\n").isprintable()
+
+
+def _main(tmp_path: Path, *exports: Files) -> int:
+    """The status of the script for these exports, 1.zip first."""
+    for number, files in enumerate(exports, 1):
+        (tmp_path / f"{number}.zip").write_bytes(_written(files))
+    (public,) = keys().values()
+    return verify_audit_export.main(
+        [public.hex(), *(str(tmp_path / f"{number}.zip") for number in range(1, len(exports) + 1))]
+    )
+
+
+def test_an_export_of_another_desk_is_said_to_be_one_although_it_is_whole(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme, globex = exported(world.browser("alice", "acme")), exported(world.browser("charlie", "globex"))
+    assert _main(tmp_path, acme, globex) == 0
+    assert "It was NOT compared with" in capsys.readouterr().out
+
+
+def test_a_later_export_in_front_of_an_older_one_is_not_called_a_forgery(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owner = world.browser("alice", "acme")
+    older, later = exported(owner), exported(owner)
+    assert _main(tmp_path, later, older) == 1
+    assert "1.zip was made later: give the oldest export first." in capsys.readouterr().out
+
+
+def test_a_row_that_is_put_in_later_with_an_earlier_moment_is_noticed(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chain is whole: it stands behind the last row, and says that it is older."""
+    owner, acme = world.browser("alice", "acme"), world.tenants["acme"].tenant_id
+    older, now = exported(owner), clock.now
+    head = chain.head_of(world.context("alice", "acme").repository, now().replace(microsecond=0) + timedelta(seconds=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "now", lambda: now() - timedelta(days=9))
+        recording.record(AuditEntry(acme, AuditAction.VIEW_SAVED, recording.SYSTEM, "view", "1"))
+    assert chain.verify(acme).findings == []
+    later = exported(owner)
+    assert _main(tmp_path, older, later) == 1
+    assert "1.zip was made, with a moment before that: 20" in capsys.readouterr().out
+    with pytest.raises(EvidenceFault, match="was put in after the head"):
+        verify_audit_export.check_export(zipped(later), keys(), heads=[head.text])

@@ -42,6 +42,8 @@ PLATFORM = {
     "delivery.mail.outbox_backend",
     "tenants.audit_trail.recording",
     "tenants.audit_trail.chain",
+    # The last restore drill, of which members are told without acting as the platform.
+    "tenants.audit_trail.drills",
     "tenants.tenancy.context",
     "tenants.tenancy.request_identity",
     # A key is read before it is known who calls, and noted after that.

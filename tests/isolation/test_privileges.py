@@ -18,9 +18,12 @@ from delivery.queues import stored as queue_keys
 from delivery.queues.stored import QUEUES
 from portal.errors import NotFound
 from portal.isolation import guard, policies
+from portal.load import stored as noise_keys
+from portal.load.stored import NOISE
 from portal.schema import registry
+from portal.schema.keys import PLATFORM
 from portal.schema.registry import ROLES
-from tenants.audit_trail.stored import AUDIT
+from tenants.audit_trail.stored import AUDIT, RESTORE_DRILL, RESTORE_DRILLS, AuditByEntity, audit_entity_key
 from tenants.sign_in.stored import USERS, suppressed_key, user_key
 from tests.support.guarded import OWN, OWN_STATUS, A, B, Caught, batch, key, query
 from tests.support.stored import client
@@ -55,6 +58,9 @@ def places() -> Iterator[tuple[str, str, tuple[str, ...]]]:
         elif table.name == USERS.name:
             yield table.name, arn, (user_key(A),)
             yield f"{table.name}: suppressed addresses", arn, (suppressed_key("nora@example.org"),)
+        elif table.name == NOISE.name:
+            yield table.name, arn, (noise_keys.notes_of(0),)
+            yield f"{table.name}: incidents", arn, (noise_keys.incidents_of("2026-11"),)
         else:
             yield table.name, arn, (leading(table.leading_keys) if table.scope == "tenant" else "x",)
         for index in table.indexes:
@@ -119,6 +125,13 @@ def test_what_a_tenant_may_do_it_may_with_its_own_keys_only() -> None:
         foreign = tuple(text.replace(A, B) for text in keys)
         if foreign != keys:
             assert rights("tenant", arn, foreign) == []
+
+
+def test_of_the_audit_trail_the_platform_reads_the_restore_drills_alone() -> None:
+    arn = policies.table_arn(AUDIT.full_name, AuditByEntity.gsi.name)
+    other = audit_entity_key(PLATFORM, "user", A), audit_entity_key(A, *RESTORE_DRILL), f"{RESTORE_DRILLS}#x"
+    asked = {key: policies.Request("dynamodb:Query", arn, (key,), None) for key in (RESTORE_DRILLS, *other)}
+    assert [key for key, one in asked.items() if POLICIES["platform"].allows(one)] == [RESTORE_DRILLS]
 
 
 # --- what the guard holds ---

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
@@ -361,6 +362,18 @@ def test_a_trail_that_was_changed_behind_a_letter_is_told_by_its_head(
     assert run("verify_audit", "--tenant", "acme").status == (0 if tampered is rewritten else 1)
 
 
+def test_an_entry_that_is_put_in_later_with_an_earlier_moment_is_told_by_the_head(
+    world: World, owner: Browser, head: chain.Head, at: Clock
+) -> None:
+    at.now = NOON
+    add_entries(world, 1)
+    at.now = FIRST
+    assert chain.verify(world.tenants["acme"].tenant_id).findings == []
+    assert "This head does not fit." in owner.get("/desk/audit/", {"head": head.text}).content.decode()
+    ended = run("verify_audit", "--tenant", "acme", "--head", head.text)
+    assert (ended.status, "not of the head" in ended.err) == (1, True)
+
+
 @pytest.mark.parametrize("text", ["x", "20261201T000000Z.1-2", "20269901T000000Z.1-2." + "0" * 32, "9" * 5000])
 def test_what_is_no_head_is_refused_in_words(text: str, owner: Browser) -> None:
     assert "This is no head of an audit trail." in owner.get("/desk/audit/", {"head": text}).content.decode()
@@ -445,6 +458,17 @@ def test_of_others_the_page_says_rounded_minutes_alone_and_of_few_desks_nothing(
     page = owner.get(PAGE).content.decode()
     assert "Not shown: with fewer than 3 desks" in page
     assert "up to 20 minutes" not in page
+
+
+def test_another_time_zone_moves_no_minute_of_what_is_told_of_others(world: World, owner: Browser, at: Clock) -> None:
+    """Else an owner who tries one after the other learns when others were refused, to a quarter of an hour."""
+    desk = world.context("alice", "acme")
+    for hour in range(-15, 16):
+        told(NOVEMBER["first"] + timedelta(hours=hour), **{world.tenants["globex"].tenant_id: REFUSED})
+    at.now = FIRST + DAY
+    zones = ("UTC", "Pacific/Kiritimati", "Asia/Kathmandu", "Asia/Tehran", "Pacific/Pago_Pago")
+    values = [replace(desk, defaults=json.dumps({"time_zone": zone})) for zone in zones]
+    assert {tuple(monthly.read(one, month).unfelt for month in ("2026-10", "2026-11")) for one in values} == {(10, 30)}
 
 
 def test_a_drill_of_after_the_month_is_not_in_its_letter(owner: Browser, at: Clock) -> None:

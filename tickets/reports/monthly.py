@@ -34,6 +34,7 @@ from tickets.sla import policy_versions
 
 LEAST_DESKS: Final = 20  # of an installation, for numbers about others: below, they could tell of one of them
 _ROUNDED: Final = 10  # minutes, of what others are told
+_FIRST_ZONE: Final = "Pacific/Kiritimati"  # where each day begins first: a month that is over at a desk is over there
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,13 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
     Throttled, Unavailable."""
     first, last = reports.days_of(month)
     begins, ends = (zones.day_begins(day, tenant.zone) for day in (first, last + timedelta(days=1)))
+    # The same minutes for all desks: who could move them, by another time zone, would learn when others were refused.
+    others = (zones.day_begins(first, _FIRST_ZONE), zones.day_begins(last + timedelta(days=1), _FIRST_ZONE))
     reads: list[Callable[[], Any]] = [
         partial(reports.two_months, tenant, month),
         partial(chain.head_of, tenant.repository, ends),
         partial(drills.latest, before=ends),
-        partial(incidents.read, tenant.repository, first=begins, end=ends),
+        partial(incidents.read, tenant.repository, first=begins, end=ends, others=others),
         partial(tenant_directory.has_at_least, LEAST_DESKS),
         partial(statement.of, tenant, month),  # as its page does, which measures what is stored if that was not done
         partial(statement.stored_of, tenant.tenant_id, reports.shifted(month, -1)),
