@@ -36,7 +36,7 @@ class TicketToMergeInto(ApiInput, json_schema_extra={"example": {"number": 7}}):
     scope=Scope.TICKETS_WRITE,
     answers={200: TicketInFull},
 )
-@costs(get="ticket", query="ticket", write="ticket", trips=4, reads=10, writes=25)
+@costs(get="ticket", query="ticket", write="ticket", trips=12, reads=30, writes=50)
 def merge_ticket(request: ApiRequest, number: Number, target: TicketToMergeInto) -> HttpResponse:
     """Merge a ticket into another one.
 

@@ -49,7 +49,7 @@ router: Final = ApiRouter()
 
 
 @router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList}, sends={200: ("Link",)})
-@costs(query="noted tickets, tickets by resolver, tickets by status", reads=50, writes=3)
+@costs(query="noted tickets, noted tickets by resolver, tickets by resolver, tickets by status", reads=50, writes=3)
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
     """List tickets, the one that changed last first, or in the order that `sort` names.
 

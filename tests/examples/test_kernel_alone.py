@@ -83,7 +83,7 @@ def test_a_wrong_request_is_refused_with_an_error_of_the_kernel(seen: Any) -> No
         "what is done": "NotFound",
         "what is not there": "NotFound",
         "the number 0": "NotFound",
-        "the key of another tenant": "ValueError",
+        "the key of another tenant": "ForeignKey",
         "more than the rate": "LimitReached",
     }
 

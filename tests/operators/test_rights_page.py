@@ -44,15 +44,15 @@ def test_the_matrix_says_what_the_policy_decides() -> None:
 
 
 def test_without_a_condition_another_tenants_keys_would_be_allowed_and_a_proof_breaks_it_so(root: Operator) -> None:
-    page = without(root, "tenant", f"{TICKETS}|ForAllValues:StringLike")
+    page = without(root, "tenant", f"{TICKETS}/ForAllValues:StringLike")
     assert "Would be allowed Support.Tickets, with another tenant's key: GetItem, BatchGetItem, Query" in page
     assert "Would be refused" not in page
     assert "“policy: a pattern that fits every tenant”" in page
-    assert "Support.Tickets, without a key: GetItem" in without(root, "tenant", f"{TICKETS}|Null")
+    assert "Support.Tickets, without a key: GetItem" in without(root, "tenant", f"{TICKETS}/Null")
 
 
 def test_without_a_statement_what_it_allows_is_refused(root: Operator) -> None:
-    page = without(root, "tenant", f"{TICKETS}|statement")
+    page = without(root, "tenant", f"{TICKETS}/statement")
     assert "Would be refused Support.Tickets, with its own key: GetItem, BatchGetItem, Query" in page
     assert "Would be allowed" not in page
     assert "It lets nobody do more" in page
@@ -65,7 +65,7 @@ def test_each_mutant_that_the_page_names_is_one_of_the_proofs() -> None:
 
 
 def test_a_sentence_or_role_that_is_none_changes_nothing(root: Operator) -> None:
-    for query in ({"role": "nobody"}, {"without": "x"}, {"without": "OwnSupportTickets|Scan"}, {"without": "\0|"}):
+    for query in ({"role": "nobody"}, {"without": "x"}, {"without": "OwnSupportTickets/Scan"}, {"without": "\0/"}):
         assert "Would be" not in text_of(root.get(PAGE, query))
     assert Sentence("OwnSupportTickets") in rights.sentences("tenant")
 

@@ -46,7 +46,7 @@ def rights_of_roles(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("role", "")
     role: Role = next((one for one in get_args(Role) if one == asked), ROLES[0])
     known = rights.sentences(role)
-    sid, _, part = request.GET.get("without", "").partition("|")
+    sid, _, part = request.GET.get("without", "").partition("/")
     chosen = next((one for one in known if one == Sentence(sid, part)), None)
     decided = _decided(role, settings.DYNAMODB_TABLE_PREFIX)
     rows = [*_rows(decided)]
@@ -62,7 +62,7 @@ def rights_of_roles(request: HttpRequest) -> HttpResponse:
         "operations": [(one, re.findall("[A-Z][a-z]+", one)) for one in OPERATIONS if one in used],
         "rows": rows,
         "sentences": [
-            {"value": f"{one.sid}|{one.part}", "words": _words(one), "is_chosen": one == chosen} for one in known
+            {"value": f"{one.sid}/{one.part}", "words": _words(one), "is_chosen": one == chosen} for one in known
         ],
         "missing": _missing(role, chosen, decided) if chosen else None,
     }

@@ -358,7 +358,7 @@ def _ticket_page(
     write="counter, file, outbox row, request, ticket",
     trips=23,
     reads=150,
-    writes=40,
+    writes=80,
 )
 @require_POST
 def comment(request: TenantRequest, number: int) -> HttpResponse:
@@ -482,7 +482,7 @@ def change(request: TenantRequest, number: int) -> HttpResponse:
 
 @member(Role.AGENT)
 @costs(on="GET", get="ticket", query="members by name", trips=2, reads=10)
-@costs(on="POST", get="member, ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
+@costs(on="POST", get="member, ticket", query="ticket", write="outbox row, ticket", trips=4, reads=10, writes=20)
 @get_or_post
 def assign(request: TenantRequest, number: int) -> HttpResponse:
     if request.method != "POST":

@@ -259,7 +259,7 @@ def change_looks(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @costs(on="GET", get="looks, public form", trips=2, reads=3)
-@costs(on="POST", get="looks, public form", trips=2, reads=3)
+@costs(on="POST", get="looks, public form", trips=3, reads=4)
 @get_or_post
 def preview(request: TenantRequest) -> HttpResponse:
     """Show the form as it is set up, or as the settings that were sent would make it. Nothing is stored."""
