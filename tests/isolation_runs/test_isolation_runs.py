@@ -407,7 +407,7 @@ def test_the_file_has_every_attempt_and_verifies_offline(
 
 
 TAMPERED: dict[str, Callable[[bytes], bytes]] = {
-    "a figure": lambda page: page.replace(b"192", b"193", 1),
+    "a figure": lambda page: re.sub(rb">\d", lambda found: b">1" if found[0] == b">2" else b">2", page, count=1),
     "a word of an attempt": lambda page: page.replace(b"Refused by the guard.", b"It got through.", 1),
     "a blank": lambda page: page.replace(b"<main>", b"<main> ", 1),
     "something behind the signature": lambda page: page + b"<p>And more.</p>",
