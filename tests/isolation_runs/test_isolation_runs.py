@@ -413,7 +413,7 @@ TAMPERED: dict[str, Callable[[bytes], bytes]] = {
     "something behind the signature": lambda page: page + b"<p>And more.</p>",
     "something before it": lambda page: page.replace(b"</main>", b"<p>More.</p></main>", 1),
     "the signed facts": lambda page: page.replace(b'"crossed": 0', b'"crossed": 1', 1),
-    "the hash": lambda page: re.sub(rb'"sha256": "\w{4}', b'"sha256": "0000', page),
+    "the hash": lambda page: re.sub(rb'"sha256": "\w{8}', b'"sha256": "00000000', page),
     "the signature": lambda page: re.sub(rb'"signature": "\w{4}', b'"signature": "0000', page),
     "no signature": lambda page: page.partition(b"\n<!-- signature")[0],
     "a second signature": lambda page: page + page[page.rindex(b"\n<!-- signature") :],
