@@ -15,7 +15,8 @@ from api.edge.answers import ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.transaction import Companion
-from portal.web.costs import costs
+from portal.schema.access_patterns import cost
+from portal.web.costs import costs, declare
 from tenants.api_keys.scopes import Scope
 from tickets.requesters import requester_changes, requester_list, requesters
 from tickets.requesters.requester_addresses import ADDRESS_LIMIT
@@ -231,14 +232,19 @@ def change_requester(request: ApiRequest, requester_id: RequesterId, requester: 
     return answers.answer(shown, ETag=answers.tag(answers.encoded(shown)))
 
 
-@router.declare("PUT", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
-@costs(
-    get="audit chain, requester",
-    write="address of a requester, audit chain, audit row, requester",
-    trips=3,
-    reads=5,
-    writes=30,
+_changes_requester: Final = declare(
+    cost(
+        get="audit chain, requester",
+        write="address of a requester, audit chain, audit row, requester",
+        trips=3,
+        reads=5,
+        writes=30,
+    )
 )
+
+
+@router.declare("PUT", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
+@_changes_requester
 def merge_requester(request: ApiRequest, requester_id: RequesterId, target: OtherRequester) -> HttpResponse:
     """Merge a person into another one, who has all addresses and tickets then, and is the answer."""
     both = requester_changes.merge(request.acting, target.other, requester_id, by=request.caller.actor)
@@ -246,13 +252,7 @@ def merge_requester(request: ApiRequest, requester_id: RequesterId, target: Othe
 
 
 @router.declare("DELETE", "/requesters/{requester_id}/merge", scope=Scope.REQUESTERS_WRITE, answers={200: RequesterOut})
-@costs(
-    get="audit chain, requester",
-    write="address of a requester, audit chain, audit row, requester",
-    trips=3,
-    reads=5,
-    writes=30,
-)
+@_changes_requester
 def separate_requester(request: ApiRequest, requester_id: RequesterId) -> HttpResponse:
     """Let a merged person be one of their own again, with their addresses as far as those are still there."""
     return answers.answer(

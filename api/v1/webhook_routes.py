@@ -20,7 +20,8 @@ from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, ChangedEndpoint, Endp
 from delivery.webhooks.safe_addresses import URL_LIMIT
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal.dynamo.client import fan_out
-from portal.web.costs import costs
+from portal.schema.access_patterns import cost
+from portal.web.costs import costs, declare
 from tenants.api_keys.scopes import Scope
 
 _LEFT: Final[Any] = None  # the value of a field that a change does not name
@@ -325,16 +326,21 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     return HttpResponse(status=204)
 
 
+_changes_webhook: Final = declare(
+    cost(
+        get="audit chain, webhook",
+        write="API answer in the pool, audit chain, audit row, tenant, webhook",
+        trips=3,
+        reads=5,
+        writes=25,
+    )
+)
+
+
 @router.declare(
     "POST", "/webhooks/{webhook_id}/pause", scope=_SCOPE, answers={200: WebhookOut}, headers=idempotency.ONCE
 )
-@costs(
-    get="audit chain, webhook",
-    write="API answer in the pool, audit chain, audit row, tenant, webhook",
-    trips=3,
-    reads=5,
-    writes=25,
-)
+@_changes_webhook
 def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Pause an endpoint.
 
@@ -346,13 +352,7 @@ def pause_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @router.declare(
     "POST", "/webhooks/{webhook_id}/resume", scope=_SCOPE, answers={200: WebhookOut}, headers=idempotency.ONCE
 )
-@costs(
-    get="audit chain, webhook",
-    write="API answer in the pool, audit chain, audit row, tenant, webhook",
-    trips=3,
-    reads=5,
-    writes=25,
-)
+@_changes_webhook
 def resume_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Resume an endpoint that is paused."""
     return _done(request, partial(endpoints.resume, endpoint_id=webhook_id, by=request.caller.actor))

@@ -21,8 +21,9 @@ from markupsafe import Markup
 
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
+from portal.schema.access_patterns import cost
 from portal.web.access import get_or_post, signed_in, unlimited
-from portal.web.costs import costs
+from portal.web.costs import costs, declare
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits, entering_views, factor_secrets, factors, passkey_ceremony, session_lifecycle
 from tenants.sign_in.entering_views import site_of
@@ -100,18 +101,23 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
     return _back(request)
 
 
+_changes_factors: Final = declare(
+    cost(
+        get="audit chain",
+        query="second factor, sessions by person",
+        write="account, audit chain, audit row, second factor",
+        trips=9,
+        reads=6,
+        writes=30,
+    ),
+    on="POST",
+)
+
+
 @unlimited
 @signed_in
 @costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    query="second factor, sessions by person",
-    write="account, audit chain, audit row, second factor",
-    trips=9,
-    reads=6,
-    writes=30,
-)
+@_changes_factors
 @get_or_post
 def authenticator_add(request: SignedInRequest) -> HttpResponse:
     """Show a fresh secret, which is stored once a code of it was entered: until then the page carries it, encrypted."""
@@ -167,15 +173,7 @@ def _qr_code(address: str) -> Markup:
 @unlimited
 @signed_in
 @costs(on="GET", query="second factor", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain",
-    query="second factor, sessions by person",
-    write="account, audit chain, audit row, second factor",
-    trips=9,
-    reads=6,
-    writes=30,
-)
+@_changes_factors
 @get_or_post
 def authenticator_remove(request: SignedInRequest) -> HttpResponse:
     """Ask first, and remove the app once that is answered."""
@@ -208,7 +206,7 @@ def passkey_options(request: SignedInRequest) -> HttpResponse:
     write="account, audit chain, audit row, second factor",
     trips=9,
     reads=6,
-    writes=25,
+    writes=30,
 )
 @require_POST
 def passkey_add(request: SignedInRequest) -> HttpResponse:
@@ -228,15 +226,7 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
 @unlimited
 @signed_in
 @costs(on="GET", query="second factor", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain",
-    query="second factor, sessions by person",
-    write="account, audit chain, audit row, second factor",
-    trips=9,
-    reads=6,
-    writes=25,
-)
+@_changes_factors
 @get_or_post
 def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
     """Ask first, and remove one of the caller's own passkeys; the rule checks the owner."""
@@ -252,15 +242,7 @@ def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
 @unlimited
 @signed_in
 @costs(on="GET", query="second factor", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain",
-    query="second factor, sessions by person",
-    write="account, audit chain, audit row, second factor",
-    trips=9,
-    reads=6,
-    writes=25,
-)
+@_changes_factors
 @get_or_post
 def codes_renew(request: SignedInRequest) -> HttpResponse:
     """Ask first, and replace the recovery codes once that is answered."""

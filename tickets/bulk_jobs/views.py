@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
@@ -13,9 +13,10 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Forbidden, Invalid
+from portal.schema.access_patterns import cost
 from portal.web import locales
 from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.costs import costs, declare
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.members import NamesOnDemand
@@ -147,14 +148,19 @@ def _people(request: TenantRequest) -> Mapping[str, str]:
     return NamesOnDemand(repository, members.at_hand(repository))
 
 
-@member(Role.AGENT)
-@costs(
-    get="audit chain, bulk job, bulk part",
-    write="audit chain, audit row, bulk job, membership",
-    trips=5,
-    reads=3,
-    writes=15,
+_changes_job: Final = declare(
+    cost(
+        get="audit chain, bulk job, bulk part",
+        write="audit chain, audit row, bulk job, membership",
+        trips=5,
+        reads=3,
+        writes=15,
+    )
 )
+
+
+@member(Role.AGENT)
+@_changes_job
 @require_POST
 def cancel(request: TenantRequest, job: str) -> HttpResponse:
     """End a job with what it has changed until then."""
@@ -162,13 +168,7 @@ def cancel(request: TenantRequest, job: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="audit chain, bulk job, bulk part",
-    write="audit chain, audit row, bulk job, membership",
-    trips=5,
-    reads=3,
-    writes=15,
-)
+@_changes_job
 @require_POST
 @heavy
 def undo(request: TenantRequest, job: str) -> HttpResponse:

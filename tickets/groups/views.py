@@ -15,9 +15,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
+from portal.schema.access_patterns import cost
 from portal.web import locales
 from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.costs import costs, declare
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
@@ -179,17 +180,22 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
 # --- availability ---
 
 
+_changes_group: Final = declare(
+    cost(
+        get="audit chain, member",
+        query="group turns, members by name",
+        write="agent, audit chain, audit row, membership",
+        trips=7,
+        reads=12,
+        writes=15,
+    ),
+    on="POST",
+)
+
+
 @member(Role.AGENT)
 @costs(on="GET", query="group turns, members by name", trips=1, reads=10)
-@costs(
-    on="POST",
-    get="audit chain, member",
-    query="group turns, members by name",
-    write="agent, audit chain, audit row, membership",
-    trips=7,
-    reads=12,
-    writes=15,
-)
+@_changes_group
 @get_or_post
 def away(request: TenantRequest) -> HttpResponse:
     """Say until when one is away oneself, and who stands in."""
@@ -198,15 +204,7 @@ def away(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @costs(on="GET", query="group turns, members by name", trips=1, reads=10)
-@costs(
-    on="POST",
-    get="audit chain, member",
-    query="group turns, members by name",
-    write="agent, audit chain, audit row, membership",
-    trips=7,
-    reads=12,
-    writes=15,
-)
+@_changes_group
 @get_or_post
 def agent(request: TenantRequest, user_id: str) -> HttpResponse:
     """Say until when an agent is away, who stands in, and how many tickets they can have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -13,8 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Throttled
+from portal.schema.access_patterns import cost
 from portal.web.access import for_auditors, in_person, member
-from portal.web.costs import costs
+from portal.web.costs import costs, declare
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.isolation_runs import platform_proofs, presenters, run_requests
@@ -49,16 +50,21 @@ def isolation_page(request: TenantRequest) -> HttpResponse:
     return render(request, "isolation_runs/isolation.html", page)
 
 
+_changes_run: Final = declare(
+    cost(
+        get="audit chain",
+        query="isolation run",
+        write="audit chain, audit row, isolation run, membership",
+        trips=8,
+        reads=20,
+        writes=40,
+    )
+)
+
+
 @in_person
 @member(Role.OWNER)
-@costs(
-    get="audit chain",
-    query="isolation run",
-    write="audit chain, audit row, isolation run, membership",
-    trips=8,
-    reads=20,
-    writes=40,
-)
+@_changes_run
 @require_POST
 def attack(request: TenantRequest) -> HttpResponse:
     """Ask for a run."""
@@ -67,14 +73,7 @@ def attack(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.OWNER)
-@costs(
-    get="audit chain",
-    query="isolation run",
-    write="audit chain, audit row, isolation run, membership",
-    trips=8,
-    reads=20,
-    writes=40,
-)
+@_changes_run
 @require_POST
 def stop(request: TenantRequest) -> HttpResponse:
     """End the run that is at work."""

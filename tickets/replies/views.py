@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib import messages
 from django.forms import Form
 from django.http import HttpResponse
@@ -10,8 +12,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
+from portal.schema.access_patterns import cost
 from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.costs import costs, declare
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -51,14 +54,19 @@ def settings_page(request: TenantRequest) -> HttpResponse:
     return _page(request, mail_settings.read(request.tenant), form, status=422)
 
 
-@member(Role.ADMIN)
-@costs(
-    get="audit chain, mail settings",
-    write="audit chain, audit row, mail settings, membership",
-    trips=5,
-    reads=3,
-    writes=15,
+_changes_mail_settings: Final = declare(
+    cost(
+        get="audit chain, mail settings",
+        write="audit chain, audit row, mail settings, membership",
+        trips=5,
+        reads=3,
+        writes=15,
+    )
 )
+
+
+@member(Role.ADMIN)
+@_changes_mail_settings
 @require_POST
 def choose_sender(request: TenantRequest) -> HttpResponse:
     """Take the address that the desk sends from."""
@@ -106,13 +114,7 @@ def check_domain(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, mail settings",
-    write="audit chain, audit row, mail settings, membership",
-    trips=5,
-    reads=3,
-    writes=15,
-)
+@_changes_mail_settings
 @require_POST
 def end_all_links(request: TenantRequest) -> HttpResponse:
     """End all links of the desk's requesters to their tickets."""
