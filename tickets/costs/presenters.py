@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 from django.utils.dates import MONTHS
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from portal.hosting.prices import NOTED
 from portal.load import spending
@@ -66,7 +66,7 @@ def page(found: Statement) -> dict[str, Any]:
         "is_empty": not found.by_feature,
         "total": total_of(found),
         "forecast": None if found.forecast is None else dollars(found.forecast, decimals=decimals),
-        "requests": locales.current().number(found.requests),
+        "said_requests": _said_requests(found.requests),
         "per_million": _per_million(found),
         "features": [_feature_row(feature, of, found, decimals) for feature, of in found.by_feature.items()],
         "capacity": _units_row(units) | {"dollars": dollars(units.dollars, decimals=decimals)},
@@ -112,8 +112,18 @@ def _address(month: str) -> str:
     return f"{reverse('tickets:costs')}?month={month}"
 
 
+_ENOUGH: Final = 1000  # requests, of which the price of a million says something
+
+
+def _said_requests(count: int) -> str:
+    if not count:
+        return gettext("No requests were counted.")
+    words = ngettext("%(num)s request by people and API keys.", "%(num)s requests by people and API keys.", count)
+    return words % {"num": locales.current().number(count)}
+
+
 def _per_million(found: Statement) -> str:
-    if not found.requests:
+    if found.requests < _ENOUGH:
         return ""
     return dollars(found.units.dollars / found.requests * 1e6, decimals=2)
 
