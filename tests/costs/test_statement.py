@@ -333,6 +333,18 @@ def test_a_month_without_figures_and_a_wrong_one_say_so(world: World) -> None:
         assert alice.get(f"{PAGE}file/?month={wrong}").status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("requests", "said", "has_price"),
+    [(1, "1 request by", False), (999, "999 requests by", False), (1000, "1,000 requests by", True)],
+)
+def test_a_million_requests_have_a_price_once_a_thousand_were_counted(
+    world: World, noon: None, requests: int, said: str, has_price: bool
+) -> None:
+    given(world, "2026-11-03", requests=requests, r=8e6)
+    page = world.browser("alice", "acme").get(f"{PAGE}?month=2026-11").content.decode()
+    assert (said in page, "A million of them" in page) == (True, has_price)
+
+
 @pytest.mark.parametrize("who", ["bob", "vera"])
 def test_owners_alone_see_costs(world: World, who: str) -> None:
     assert world.browser(who).get(PAGE).status_code == 403
