@@ -20,8 +20,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -43,6 +43,7 @@ KEPT_SECONDS: Final = 6 * 3600
 OTHERS, NOBODY = "others", "nobody"
 _TURN_SECONDS: Final = 5.0
 _COMPARED_SECONDS: Final = 3600.0  # between two comparisons of what routes cost: 14 Queries
+_LAST_SECONDS: Final = 10.0  # that a command waits for its costs to be written
 _LATEST: Final = 30.0  # seconds after a minute, by which processes spread what they write
 
 Value = float | Sequence[float]  # of a metric; several are measurements, of which CloudWatch makes percentiles
@@ -240,6 +241,43 @@ def stop(*, seconds: float | None = None) -> None:
         ending.say_answers()
         ending.tell_excesses()
         ending.tell_faults()
+
+
+@contextmanager
+def costs_of_command() -> Iterator[None]:
+    """Write down what a command spends, once a minute and at its end, where it is no process that reports by itself.
+
+    The command is never the worse for it: costs that cannot be written, for example since the role of the command may
+    not, are given up with a warning.
+    """
+    if spending.is_kept or not settings.NOISE_NOTED:  # kept already: a command that another one calls
+        yield
+        return
+    measurement.take(True)
+    ended = threading.Event()
+    thread = threading.Thread(target=_write_costs, args=(ended,), name="costs", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(_LAST_SECONDS)
+        _write_now(last=True)
+        measurement.take(False)
+
+
+def _write_costs(ended: threading.Event) -> None:
+    while not ended.wait(MINUTE) and _write_now():
+        pass
+
+
+def _write_now(*, last: bool = False) -> bool:
+    try:
+        spending.write_due("platform", last=last, seconds=_LAST_SECONDS)
+    except Exception as error:  # whatever it is, the command has done its work
+        log.warning("What this command has spent is not written down: %s", error)
+        return False
+    return True
 
 
 def _run(reporter: LoadReporter) -> None:

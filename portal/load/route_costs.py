@@ -2,8 +2,9 @@
 
 A row has, for each number of units that requests of a route used on a day, how many used it; so the rows of all
 processes add up, and any percentile can be read from them. Numbers of more than 20 units have two digits, which makes
-them right within 2.5%. A process adds what it has counted once that is WRITTEN requests of a route, when the day is
-over, and when it ends.
+them right within 2.5%. A process adds what it has counted of a route a minute after its first request of a day, each
+time its requests have grown GROWTH times, once WRITTEN are counted, when the day is over, and when it ends: at most six
+writes a day more than one for WRITTEN requests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,6 +35,7 @@ from portal.version_number import VERSION
 log = logging.getLogger("pooldesk.costs")
 
 WRITTEN: Final = 500  # requests of a route
+GROWTH: Final = 4
 KEPT: Final = timedelta(days=90)
 READS, WRITES, TRIPS = "r", "w", "t"
 KINDS: Final = {READS: "read units", WRITES: "write units", TRIPS: "round trips"}
@@ -94,6 +96,7 @@ class RouteCosts:
     def __init__(self, *, clock: Callable[[], float] = time.time, release: str = VERSION) -> None:
         self._clock, self._release, self._lock = clock, release, threading.Lock()
         self._open: dict[tuple[str, str], Counter[str]] = {}
+        self._written: Counter[tuple[str, str]] = Counter()  # requests of today
 
     def note(self, route: str, bill: Meter) -> None:
         """Count one request."""
@@ -107,13 +110,17 @@ class RouteCosts:
         """Write what is due, and return how many rows were written. Rows that fail are given up."""
         today = day_of(datetime.fromtimestamp(self._clock(), UTC))
         with self._lock:
+            requests = {key: sum(counts.values()) // len(KINDS) for key, counts in self._open.items()}
             due = {
-                key: counts
-                for key, counts in self._open.items()
-                if last or key[0] != today or sum(counts.values()) >= WRITTEN * len(KINDS)
+                key: self._open[key]
+                for key, count in requests.items()
+                if last or key[0] != today or count >= min(WRITTEN, (GROWTH - 1) * self._written[key])
             }
             for key in due:
                 del self._open[key]
+                self._written[key] += requests[key]
+            for key in [key for key in self._written if key[0] != today]:
+                del self._written[key]
         for written, ((day, route), counts) in enumerate(due.items()):
             try:
                 self._write(day, route, counts)
@@ -187,13 +194,17 @@ def by_release(rows: Iterable[RouteDay]) -> dict[str, list[RouteDay]]:
 
 def dearer(rows: Iterable[RouteDay], *, release: str = VERSION) -> list[Dearer]:
     """Return what has grown by more than a fifth, and at least a unit, since the release before this one."""
-    found = list[Dearer]()
+    found = [one for now, before in comparable(rows, release=release) for one in _grown(now, before)]
+    return sorted(found, key=lambda one: one.before - one.now)
+
+
+def comparable(rows: Iterable[RouteDay], *, release: str = VERSION) -> Iterator[tuple[RouteDay, RouteDay]]:
+    """Yield the sums of each route under this release and the one before it, where both had LEAST_REQUESTS."""
     for releases in by_release(rows).values():
         now = next((one for one in releases if one.release == release), None)
         before = next((one for one in releases if one.release != release), None)
         if now and before and min(now.requests, before.requests) >= LEAST_REQUESTS:
-            found += _grown(now, before)
-    return sorted(found, key=lambda one: one.before - one.now)
+            yield now, before
 
 
 def _grown(now: RouteDay, before: RouteDay) -> Sequence[Dearer]:

@@ -12,6 +12,7 @@ import sys
 import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -103,7 +104,8 @@ class PortalCommand(BaseCommand):
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 signal.signal(signal.SIGINT, self._interrupt)
         try:
-            self.work(options)
+            with self._noting_costs():
+                self.work(options)
         except KeyboardInterrupt:
             if getattr(self, "_called_from_command_line", False):
                 # A second Ctrl-C would only interrupt the sentence.
@@ -123,6 +125,13 @@ class PortalCommand(BaseCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    def _noting_costs(self) -> AbstractContextManager[None]:
+        """Have what it spends written down. Workers report by themselves, as their role; proofs break what they use."""
+        from portal.load import reporting  # commands without items need none of it
+
+        is_noted = self.costs is not None and not getattr(self, "noise", None)
+        return reporting.costs_of_command() if is_noted else nullcontext()
 
     def heed(self) -> None:
         """Raise KeyboardInterrupt where one that came before got lost: some code in C drops whatever is raised while it

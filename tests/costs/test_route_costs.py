@@ -73,13 +73,14 @@ def test_requests_over_http_are_counted_by_route_and_method(world: World, settin
     assert not [one for one in found() if "?" in one.route]
 
 
-def test_a_process_writes_a_row_for_many_requests_of_a_route_at_once(world: World) -> None:
-    counted = RouteCosts()
+def test_a_process_writes_a_row_early_and_seldom(world: World) -> None:
+    counted, many, shown = RouteCosts(), 3 * route_costs.WRITTEN, 0
     with meter.measure() as spent:
-        for _ in range(3 * route_costs.WRITTEN):
+        for served_now in range(1, many + 1):
             counted.note(QUEUE, bill(6))
-            counted.write_due()
-    assert (len(spent.calls), spent.write_units) == (3, 3)
+            shown += counted.write_due() and served_now - shown
+            assert served_now // 4 <= shown, "a quarter of what was served is always written"
+    assert len(spent.calls) == spent.write_units <= many / route_costs.WRITTEN + 6
 
 
 _HUNDRED = [6.0] * 100
@@ -142,13 +143,30 @@ def test_a_dearer_route_is_in_the_log_the_metric_and_on_the_operators_front_page
 def test_the_page_shows_each_route_with_its_numbers_of_a_week_ago(world: World) -> None:
     make_operator()
     root = Operator.signed_in()
-    assert "No process has told of any request yet." in text_of(root.get(PAGE))
-    served(QUEUE, [6.0] * 98 + [40.0] * 2, days_ago=8, writes=1)
+    empty = text_of(root.get(PAGE))
+    assert "A route is here two minutes after its first request." in empty
+    assert "Nothing can be compared yet" in empty
+    served(QUEUE, [6.0] * 98 + [41.0] * 2, days_ago=8, writes=1)
     served(QUEUE, [7.0] * 98 + [50.0] * 2)
-    assert f"{QUEUE} 200 7 / 50 was 6 / 40 0 / 0 was 1 / 1 2 / 2 $0.875" in text_of(root.get(PAGE))
+    row = "200 7 / 50 was 6 / 41 0 / 0 was 1 / 1 2 / 2 $0.88 / $6.25 was $1.38 / $5.75 at most $6.25"
+    assert f"{QUEUE} {row}" in text_of(root.get(PAGE))
     with calls() as made:
         root.get(PAGE)
     assert [call.operation for call in made].count("Query") == route_costs.COMPARED_DAYS
+
+
+def test_the_page_finds_routes_and_the_one_whose_single_requests_cost_most(world: World) -> None:
+    make_operator()
+    root = Operator.signed_in()
+    served(QUEUE, [6.0] * 1055)
+    served("GET /rare/", [90.0])
+
+    def order(query: str = "") -> list[str]:
+        return [row["route"] for row in root.get(PAGE + query).context["rows"]]
+
+    assert (order(), order("?order=each")) == ([QUEUE, "GET /rare/"], ["GET /rare/", QUEUE])
+    assert (order("?q=Tickets"), order("?q=nowhere")) == ([QUEUE], [])
+    assert "1,055" in text_of(root.get(PAGE))
 
 
 def test_operators_see_all_desks_of_a_month_page_by_page_and_the_platform(

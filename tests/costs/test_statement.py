@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.core.management import call_command
 
 from portal import clock
 from portal.dynamo import meter
@@ -23,6 +24,7 @@ from portal.load import measurement, reporting, spending
 from portal.load.spending import COUNT, CostBatch, Ledger
 from portal.load.stored import CostItem
 from portal.schema import keys, registry
+from tenants.tenancy import tenant_directory
 from tests.support.noise import telling
 from tests.support.world import World
 from tickets.costs import features, statement
@@ -134,6 +136,27 @@ def test_the_statements_of_all_desks_and_the_platform_are_what_dynamodb_charged(
     assert units.reads == pytest.approx(measured["reads"], rel=0.01)
     assert all(one.writes > 15 and one.reads > 15 for one in desks.values())
     assert 0 < platform.dollars < units.dollars / 2, "what is done for a desk is the desk's"
+
+
+def test_what_a_command_spent_is_written_at_its_end_for_desks_and_the_platform(
+    engine: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.NOISE_NOTED = settings.DEBUG = True
+    totals, measured, written = Counter[str](), Counter[str](), reporting._write_now
+
+    def write(*, last: bool = False) -> bool:
+        measured.update(totals)
+        return written(last=last)
+
+    monkeypatch.setattr(reporting, "_write_now", write)
+    with independently(totals):
+        call_command("seed", tenants=2, tickets=3, users=0)
+    month = statement.this_month()
+    desks = [statement.stored_of(one.tenant_id, month).units for one in tenant_directory.all_tenants()]
+    units = sum(desks, statement.of_platform(month).units)
+    assert units.writes + units.index_writes == measured["all writes"] > 100
+    assert units.reads == pytest.approx(measured["reads"], rel=0.01)
+    assert sum(one.writes > 20 for one in desks) == 2, "desks pay for their own tickets"
 
 
 def test_each_declared_table_belongs_to_one_feature() -> None:

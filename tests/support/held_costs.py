@@ -30,6 +30,8 @@ _KEY = re.compile(r"<[^>]+>")
 
 # They work in threads, and in processes of their own in most tests: nobody watches all that they ask for.
 WORKERS = {"note_bounces", "receive_mail", "run_delivery", "run_dispatch", "run_lifecycle", "run_stream"}
+# Any command writes down what it has spent: docs/costs.md.
+WRITTEN_AT_THE_END = {("write", "costs of a day"), ("write", "costs of the platform")}
 seen: set[tuple[str, str, str]] = set()  # a declaration's name, an operation, the name of keys
 faults: list[str] = []  # of the test that runs
 _command: ContextVar[list[Call] | None] = ContextVar("calls of a command", default=None)
@@ -121,7 +123,7 @@ def install() -> None:
             found = frozenset(patterns_of(operation, request))
         object.__setattr__(call, "patterns", found)  # a call is frozen, and the product needs no keys of it
         of_command = _command.get()
-        if of_command is not None:
+        if of_command is not None and not found & WRITTEN_AT_THE_END:
             of_command.append(call)
         return call
 

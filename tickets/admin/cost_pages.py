@@ -79,30 +79,41 @@ def _dollars(amount: float) -> str:
 # --- routes ---
 
 
+ORDERS: Final = {"all": "all requests", "each": "one request, 99th percentile"}
+
+
 @OperatorSite.page("route-costs/", name="route_costs", title="Costs of routes")
 @declared(query="costs of routes", trips=3, reads=100)
 def routes(request: HttpRequest) -> HttpResponse:
-    """Show the medians and 99th percentiles of each route, and what got dearer: a Query for each of 14 days."""
+    """Show the medians and 99th percentiles of each route, or of those that `?q=` is a part of, and what got dearer: a
+    Query for each of 14 days. `?order=` is one of ORDERS."""
     days = route_costs.latest(clock.now())
     found = route_costs.read(days)
+    asked, order = request.GET.get("q", "").strip(), request.GET.get("order", "")
+    order = order if order in ORDERS else "all"
+    rows = route_rows([one for one in found if asked.lower() in one.route.lower()], [day_of(day) for day in days])
     context = {
         **OperatorSite.context_of(request),
         "title": "Costs of routes",
         "days": len(days),
+        "compared": len([*route_costs.comparable(found)]),
         "dearer": route_costs.dearer(found),
         "least": route_costs.LEAST_REQUESTS,
-        "rows": route_rows(found, [day_of(day) for day in days]),
+        "written": route_costs.WRITTEN,
+        "asked": asked,
+        "orders": ORDERS.items(),
+        "order": order,
+        "rows": sorted(rows, key=lambda row: -row["costs"][order]),
     }
     return TemplateResponse(request, "tickets/admin/route_costs.html", context)
 
 
 def route_rows(found: Iterable[RouteDay], days: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row for each route, those first that cost most in all. `days` are those that were read, latest first."""
+    """Return a row for each route. `days` are those that were read, latest first."""
     by_route: dict[str, dict[str, RouteDay]] = defaultdict(dict)
     for one in found:
         by_route[one.route].setdefault(one.day, RouteDay(one.route, "")).add(one)
-    rows = [_route_row(route, of_days, days) for route, of_days in by_route.items()]
-    return sorted(rows, key=lambda row: -row["cost"])
+    return [_route_row(route, of_days, days) for route, of_days in by_route.items()]
 
 
 def _route_row(route: str, of_days: dict[str, RouteDay], days: Sequence[str]) -> dict[str, Any]:
@@ -112,14 +123,18 @@ def _route_row(route: str, of_days: dict[str, RouteDay], days: Sequence[str]) ->
     most = max(dearest) or 1.0
     return {
         "route": route,
-        "requests": sum(one.requests for one in of_days.values()),
+        "requests": f"{sum(one.requests for one in of_days.values()):,}",
         "now": _numbers(latest),
         "before": _numbers(before) if before else None,
+        "most": _of_a_million(max(dearest)),
         "bars": [
             {"x": f"{place}.1", "y": f"{10 - 10 * cost / most:.1f}", "height": f"{10 * cost / most:.1f}"}
             for place, cost in enumerate(dearest)
         ],
-        "cost": sum(_dollars_of(one, 50) * one.requests for one in of_days.values()),
+        "costs": {
+            "all": sum(_dollars_of(one, 50) * one.requests for one in of_days.values()),
+            "each": _dollars_of(latest, 99),
+        },
     }
 
 
@@ -128,11 +143,16 @@ def _dollars_of(day: RouteDay, percent: int) -> float:
     return reads * prices.READ_UNIT + writes * prices.WRITE_UNIT
 
 
+def _of_a_million(dollars: float) -> str:
+    return f"${dollars * 1e6:,.2f}"
+
+
 def _numbers(day: RouteDay) -> dict[str, str]:
-    """Return "median / 99th percentile" of each kind, and the price of a million requests at the median."""
+    """Return "median / 99th percentile" of each kind, and of the price of a million requests."""
     kinds = {"reads": READS, "writes": WRITES, "trips": TRIPS}
-    numbers = {name: f"{day.percentile(kind, 50):g} / {day.percentile(kind, 99):g}" for name, kind in kinds.items()}
-    return {**numbers, "day": day.day, "million": f"${_dollars_of(day, 50) * 1e6:,.3g}"}
+    numbers = {name: f"{day.percentile(kind, 50):,g} / {day.percentile(kind, 99):,g}" for name, kind in kinds.items()}
+    price = " / ".join(_of_a_million(_dollars_of(day, percent)) for percent in (50, 99))
+    return {**numbers, "day": day.day, "million": price}
 
 
 @OperatorSite.watches
