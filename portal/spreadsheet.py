@@ -23,9 +23,9 @@ class _Echo:
         return line
 
 
-def lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def lines(columns: Sequence[str], rows: Iterable[Sequence[str]], *, delimiter: str = ",") -> Iterator[str]:
     """Yield the line of the columns' names and that of each row, as the rows are taken."""
-    writer = csv.writer(_Echo())
+    writer = csv.writer(_Echo(), delimiter=delimiter)
     yield writer.writerow(columns)
     for row in rows:
         yield writer.writerow([harmless(cell) for cell in row])

@@ -1,9 +1,11 @@
 """Add up what this process spends for each tenant, and write it down by UTC day: the source of a desk's statement.
 
 Units are kept in memory by table and kind, and added to the tenant's row of the day by one UpdateItem once they are
-worth WORTH write units, once the day is over, and when the process ends. So the statement costs a tenant's operator at
-most one write for each WORTH, and one for each day and process. A killed process loses less than WORTH for each tenant:
-the row says too little then, never too much.
+worth WORTH write units, once the day is over, when the process ends, and before it shows a statement of the tenant. So
+the statement costs a tenant's operator at most one write for each WORTH, for each day and process, and for each look at
+it. A killed process loses less than WORTH for each tenant: the row says too little then, never too much.
+
+A statement has nothing but what is written. So no process shows less of a month than another one has shown before.
 
 Each write has an id, which the row keeps: the same write, sent again after a lost answer, adds nothing, unless another
 process wrote to the row in between.
@@ -19,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -44,15 +46,13 @@ COUNT: Final = "n"  # the kind of what is counted beside units: requests, mails
 class CostBatch:
     """Hold what was spent for one tenant on one day and is not written yet; `tenant_id` is "" for the platform's own.
 
-    `amounts` has names such as `r:Support.Tickets` (the kind of `meter`, and the table) or `n:mails`. With `is_wanted`
-    somebody looks at the row, and it is written without regard to its worth.
+    `amounts` has names such as `r:Support.Tickets` (the kind of `meter`, and the table) or `n:mails`.
     """
 
     tenant_id: str
     day: str
     amounts: Counter[str] = field(default_factory=Counter)
     sizes: dict[str, int] = field(default_factory=dict)  # what was measured last
-    is_wanted: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
     @property
@@ -77,18 +77,15 @@ class Ledger:
             for name, amount in amounts:
                 batch.amounts[name] += amount  # type: ignore[assignment]  # units have halves
 
-    def look(self, tenant_id: str, sizes: Mapping[str, int]) -> None:
-        """Take note that somebody looks at a tenant's row, and of what was measured for that."""
+    def of(self, tenant_id: str, sizes: Mapping[str, int]) -> list[CostBatch]:
+        """Take what is to be written of one tenant, whatever its worth, with sizes that were measured today."""
         with self._lock:
-            batch = self._of_today(tenant_id)
-            batch.sizes.update(sizes)
-            batch.is_wanted = True
-
-    def pending(self, tenant_id: str) -> list[CostBatch]:
-        """Return what was spent for a tenant and is not written yet."""
-        with self._lock:
-            found = [one for one in (*self._open.values(), *self._waiting) if one.tenant_id == tenant_id]
-            return [replace(one, amounts=one.amounts.copy(), sizes=one.sizes.copy()) for one in found]
+            if sizes:
+                self._of_today(tenant_id).sizes.update(sizes)
+            found = [one for one in (*self._waiting, *self._open.values()) if one.tenant_id == tenant_id]
+            self._waiting = [one for one in self._waiting if one.tenant_id != tenant_id]
+            self._open = {key: one for key, one in self._open.items() if one.tenant_id != tenant_id}
+            return found
 
     def _of_today(self, tenant_id: str) -> CostBatch:
         key = "" if tenant_id == keys.PLATFORM else tenant_id, self._day()
@@ -101,11 +98,7 @@ class Ledger:
         today = self._day()
         with self._lock:
             everything = last or len(self._open) > MOST
-            due = [
-                one
-                for one in self._open.values()
-                if everything or one.day != today or one.is_wanted or one.worth >= WORTH
-            ]
+            due = [one for one in self._open.values() if everything or one.day != today or one.worth >= WORTH]
             for one in due:
                 del self._open[one.tenant_id, one.day]
             waiting, self._waiting = self._waiting, []
@@ -167,7 +160,7 @@ def write_due(role: Role, *, last: bool = False, seconds: float | None = None) -
     return _write_all(ledger.due(last=last), role, until=None if seconds is None else time.monotonic() + seconds)
 
 
-def _write_all(batches: list[CostBatch], role: Role, *, until: float | None) -> int:
+def _write_all(batches: list[CostBatch], role: Role, *, until: float | None = None) -> int:
     failed = list[CostBatch]()
     for place, batch in enumerate(batches):
         if until is not None and time.monotonic() > until:
@@ -238,32 +231,23 @@ class SpentDay:
     file_bytes: int | None = None
 
 
-def days_of(store: Store, first: str, last: str) -> dict[str, SpentDay]:
-    """Return a tenant's days from `first` to `last`, with what this process has not written yet: one Query.
-
-    Raises Unavailable, Throttled.
-    """
-    days = {
+def days_of(store: Store, first: str, last: str, *, consistent: bool = False) -> dict[str, SpentDay]:
+    """Return a tenant's days from `first` to `last` as they are written: one Query. Raises Unavailable, Throttled."""
+    return {
         item.day: SpentDay(amounts_of(item), _whole(item.stored_bytes), _whole(item.file_bytes))
-        for item in store.query_all(CostItem, keys.tenant, between=(first, last))
+        for item in store.query_all(CostItem, keys.tenant, between=(first, last), consistent=consistent)
     }
-    for batch in ledger.pending(store.tenant_id):
-        if first <= batch.day <= last:
-            day = days.setdefault(batch.day, SpentDay(Counter()))
-            day.amounts.update(batch.amounts)
-            day.stored_bytes = batch.sizes.get("stored_bytes", day.stored_bytes)
-            day.file_bytes = batch.sizes.get("file_bytes", day.file_bytes)
-    return days
 
 
 def _whole(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
-def look(tenant_id: str, **sizes: int) -> None:
-    """Have what this process spent for a tenant written within a minute, with sizes that were just measured."""
+def write_of(tenant_id: str, **sizes: int) -> None:
+    """Write what this process spent for a tenant, with sizes that were just measured: one UpdateItem for each day of
+    which something is not written. Rows that cannot be written now are written later."""
     if is_kept:
-        ledger.look(tenant_id, sizes)
+        _write_all(ledger.of(tenant_id, sizes), "tenant")
 
 
 def platform_days(first: str, last: str) -> dict[str, SpentDay]:

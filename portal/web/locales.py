@@ -165,6 +165,11 @@ class Locale:
         thousands, point = NUMBER_FORMS[form]
         return text.translate({ord(","): thousands, ord("."): point})
 
+    @property
+    def delimiter(self) -> str:
+        """Return the mark between the cells of a CSV file, as a spreadsheet with this form of numbers expects it."""
+        return "," if self.with_marks(".") == "." else ";"
+
     def _day_of(self, day: date) -> date:
         return self.local(day).date() if isinstance(day, datetime) else day
 

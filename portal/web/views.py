@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -9,7 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from portal.web import desk_prefix
+from portal import spreadsheet
+from portal.web import desk_prefix, locales
 from portal.web.access import SAFE, member, public
 from portal.web.costs import costs
 from portal.web.stash import Stash
@@ -22,6 +24,14 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     ours = urlsplit(origin).netloc == request.get_host()
     stash = Stash.of(request) if ours else None
     return render(request, "portal/csrf.html", {"stash": stash}, status=403)
+
+
+def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> HttpResponse:
+    """Send a table as a file that a spreadsheet in the reader's language opens by a double click: it takes the letters
+    from the byte order mark, and the cells and decimals from the marks of the reader's numbers."""
+    lines = spreadsheet.lines(columns, rows, delimiter=locales.current().delimiter)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return HttpResponse("\ufeff" + "".join(lines), content_type="text/csv; charset=utf-8", headers=headers)
 
 
 @member("viewer")

@@ -78,6 +78,7 @@ class TenantContext:
     items: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     cause: str = ""  # of changes that a rule makes; see tickets/ticket/causes.py
     acted_by: str = ""  # the name of the operator who acts in this person's place
+    created_at: str = ""  # the desk, as stored
     entered_at: float = field(default_factory=time.monotonic, compare=False, repr=False)
 
     @property
@@ -210,6 +211,7 @@ def of_tenant(
         acted_by=acted_by,
         standing=standing,
         suspended=_keeps_people_out(tenant),
+        created_at=tenant.created_at,
         closes_at=(tenant.closes_at or "") if tenant.status == TenantStatus.CLOSING else "",
         needs_second_factor=bool(tenant.needs_second_factor),
         defaults=tenant.defaults,

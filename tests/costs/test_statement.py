@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,7 @@ from portal.load import measurement, reporting, spending
 from portal.load.spending import COUNT, CostBatch, Ledger
 from portal.load.stored import CostItem
 from portal.schema import keys, registry
+from portal.web import price_presenters
 from tenants.tenancy import tenant_directory
 from tests.support.noise import telling
 from tests.support.world import World
@@ -346,6 +348,20 @@ def test_the_page_shows_what_was_spent_until_now_and_nothing_of_another_desk(
     assert "$0.0027" in page
 
 
+def test_figures_never_get_smaller_whichever_process_shows_them(world: World, settings: LazySettings) -> None:
+    acme, browser, totals = world.tenants["acme"].tenant_id, world.browser("alice", "acme"), list[float]()
+    with telling(settings):
+        here, there = spending.ledger, Ledger()
+        for turn in range(4):
+            spending.ledger = (here, there)[turn % 2]
+            spending.ledger.add(acme, [("w:Support.Search", 100)])
+            browser.get(PAGE)
+            totals.append(statement.stored_of(acme, statement.this_month()).total)
+        spending.ledger = here
+    assert [one >= 100 * turn * prices.WRITE_UNIT for turn, one in enumerate(totals, 1)] == [True] * 4
+    assert totals == sorted(totals)
+
+
 def test_a_month_without_figures_and_a_wrong_one_say_so(world: World) -> None:
     alice = world.browser("alice", "acme")
     assert "Nothing was measured in this month." in alice.get(f"{PAGE}?month=2026-01").content.decode()
@@ -373,13 +389,50 @@ def test_owners_alone_see_costs(world: World, who: str) -> None:
     assert world.browser(who).get(PAGE).status_code == 403
 
 
-def test_the_file_has_the_days_of_each_feature(world: World) -> None:
-    given(world, f"{statement.this_month()}-01", w=1e6, r=10, mails=4)
-    lines = world.browser("alice", "acme").get(f"{PAGE}file/").content.decode().splitlines()
-    assert lines[1:] == [
-        f"{statement.this_month()}-01,tickets,10,1000000,0,,0.625001250",
-        f"{statement.this_month()}-01,mails,,,,4,0.000400000",
-    ]
+def test_the_file_has_the_days_of_each_feature_and_adds_up_to_the_page(world: World) -> None:
+    world.tickets("acme", 3)
+    month = statement.this_month()
+    given(world, f"{month}-01", w=1e6, r=10.5, mails=4)
+    alice = world.browser("alice", "acme")
+    text = alice.get(f"{PAGE}file/").content.decode()
+    lines = text.splitlines()
+    assert text[0] == "\ufeff", "by which a spreadsheet knows the letters"
+    assert lines[1:3] == [f"{month}-01,Tickets,10.5,1000000,0,,0.6250013125", f"{month}-01,Mail sent,,,,4,0.0004000000"]
+    assert [line.rpartition(",")[0] for line in lines[4:]] == [f"{month},Files stored,,,,0"]
+    total = sum(float(line.rpartition(",")[2]) for line in lines[1:])
+    assert total == pytest.approx(statement.of(world.context("alice", "acme"), month).total, abs=1e-9)
+
+
+def test_the_file_and_the_page_have_the_marks_of_their_reader(world: World) -> None:
+    given(world, f"{statement.this_month()}-01", w=1e6, r=10.5)
+    alice = world.browser("alice", "acme", headers={"accept-language": "de"})
+    assert (
+        f"{statement.this_month()}-01;Tickets;10,5;1000000;0;;0,6250013125"
+        in alice.get(f"{PAGE}file/").content.decode()
+    )
+    assert ">0,625\xa0$<" in alice.get(PAGE).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("amount", "decimals", "shown"),
+    [(0.9375, 3, "$0.938"), (7.5 * 0.125e-6 * 1e6, 3, "$0.938"), (0, 6, "$0.000000"), (3e-8, 6, "under $0.000001")],
+)
+def test_money_is_rounded_half_up_and_little_is_not_free(amount: float, decimals: int, shown: str) -> None:
+    assert price_presenters.dollars(amount, decimals=decimals) == shown
+
+
+def test_a_desk_costs_nothing_in_months_before_it_and_stores_nothing_in_the_days_before_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.tickets("acme", 3)
+    monkeypatch.setattr(clock, "now", lambda: NOW)
+    created = replace(world.context("alice", "acme"), created_at="2026-11-15T12:00:00+00:00")
+    given(world, "2026-11-16", w=1)
+    assert statement.of(created, "2026-10").total == 0
+    assert list(statement.lines(created, "2026-10")) == []
+    found = statement.of(created, "2026-11")
+    month = (found.stored_bytes or 0) / 2**30 * prices.STORED_GB
+    assert found.counted["stored"].dollars == pytest.approx(month * 5 / 30, abs=1e-12)
 
 
 def test_the_price_of_a_page_leads_owners_to_the_costs(world: World) -> None:

@@ -152,7 +152,7 @@ def test_a_month_without_anything_says_so(owner: Browser) -> None:
 def test_the_file_has_all_values_and_no_formula(owner: Browser) -> None:
     answer = owner.get(f"{PAGE}file/", {"month": OCTOBER, "by": "tag"})
     assert answer["Content-Disposition"] == 'attachment; filename="report-acme-2026-10-tag.csv"'
-    head, *lines = csv.reader(io.StringIO(answer.content.decode()))
+    head, *lines = csv.reader(io.StringIO(answer.content.decode("utf-8-sig")))
     assert head[:4] == ["Month", "Tag", "Opened", "Still unresolved"]
     assert [line[:4] for line in lines] == [[OCTOBER, "vpn", "2", "1"], [OCTOBER, "'=1+1", "1", "1"]]
 

@@ -87,7 +87,7 @@ FEATURES: Final = (
     ),
     _feature(
         "operation", gettext_lazy("Operation"),
-        gettext_lazy("Limits, usage, errors and costs themselves, and the places of workers in streams."),
+        gettext_lazy("Limits, usage, errors and these costs, and how far work in the background has come."),
         "Limits.Shares", "Platform.Costs", "Platform.Faults", "Platform.Noise", "Streams.DeadLetters",
         "Streams.Leases", "Tenants.Costs", "Tenants.Usage",
     ),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from math import floor, log10
 from typing import Any, Final
 
 from django.urls import reverse
 from django.utils.dates import MONTHS
-from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from portal.hosting.prices import NOTED
+from portal.hosting import prices
 from portal.load import spending
 from portal.web import locales
+from portal.web.price_presenters import decimals_of, dollars, half_up
 from tickets.costs import statement as statements
+from tickets.costs.features import Feature
 from tickets.costs.statement import CountedCost, Statement, Units
-
-_LEAST_DECIMALS, _MOST_DECIMALS = 2, 9
 
 # What is counted beside units: its title, and a sentence that says what is paid for.
 _COUNTED: Final = {
@@ -29,30 +29,20 @@ _COUNTED: Final = {
     "messages": (
         gettext_lazy("Messages in queues"), gettext_lazy("Amazon SQS: each is sent, received and deleted."),
     ),
-    "files": (gettext_lazy("Files stored"), gettext_lazy("Amazon S3, for the part of the month that is over.")),
+    "files": (gettext_lazy("Files stored"), gettext_lazy("Amazon S3, for the time of this month up to now.")),
     "downloads": (gettext_lazy("Files downloaded"), gettext_lazy("Amazon S3, and the transfer to the browser.")),
     "stored": (
         gettext_lazy("Tickets stored, estimated"),
-        gettext_lazy("Tickets with their history and index rows in DynamoDB, for the part of the month that is over."),
+        gettext_lazy("Tickets with their history and index rows in DynamoDB, for the time of this month up to now."),
     ),
 }  # fmt: skip
+_IN_FILES: Final = 10  # decimals
 _ORDER: Final = ("stored", "files", "mails", "messages", "deliveries", "downloads")
-
-
-def dollars(amount: float, *, decimals: int) -> str:
-    """Write an amount, such as $0.0123, with the marks of the locale."""
-    return f"${locales.current().number(amount, decimals=decimals)}"
 
 
 def total_of(found: Statement) -> str:
     """Write what a month cost up to now."""
     return dollars(found.total, decimals=decimals_of(found.total))
-
-
-def decimals_of(amount: float) -> int:
-    """Return with how many decimals an amount and its parts are written: it has three digits then, cents at least."""
-    digits = 2 - floor(log10(amount)) if amount else 0
-    return min(_MOST_DECIMALS, max(_LEAST_DECIMALS, digits))
 
 
 def page(found: Statement) -> dict[str, Any]:
@@ -66,6 +56,7 @@ def page(found: Statement) -> dict[str, Any]:
         "is_empty": not found.by_feature,
         "total": total_of(found),
         "forecast": None if found.forecast is None else dollars(found.forecast, decimals=decimals),
+        "has_requests": bool(found.requests),
         "said_requests": _said_requests(found.requests),
         "per_million": _per_million(found),
         "features": [_feature_row(feature, of, found, decimals) for feature, of in found.by_feature.items()],
@@ -77,7 +68,8 @@ def page(found: Statement) -> dict[str, Any]:
         "mean_days": statements.MEAN_DAYS,
         "worth": spending.WORTH,
         "lost": dollars(spending.WORTH * Units(writes=1).dollars, decimals=4),
-        "noted": NOTED,
+        "noted": prices.NOTED,
+        "prices": _prices(),
         "previous": _address(shifted(found.month, -1)),
         "next": _address(shifted(found.month, 1)) if found.is_over else "",
         "latest": statements.this_month(),
@@ -96,16 +88,46 @@ def shifted(month: str, by: int) -> str:
     return f"{number // 12:04}-{number % 12 + 1:02}"
 
 
-def file_rows(lines: Iterable[tuple[str, str, Units, CountedCost | None]]) -> Iterator[list[str]]:
-    """Yield the cells of each line, with numbers as programs read them."""
-    for day, name, units, counted in lines:
+def columns() -> list[str]:
+    """Return the names of the columns of the file."""
+    units = [_("Read units"), _("Write units"), _("Index writes")]
+    return [_("Day (UTC)"), _("What"), *units, _("Number, or bytes"), "USD"]
+
+
+def file_rows(lines: Iterable[tuple[str, Feature | str, Units, CountedCost | None]]) -> Iterator[list[str]]:
+    """Yield the cells of each line, with the decimal mark of the locale. Dollars have _IN_FILES decimals, which is
+    exact for units."""
+    marked = locales.current().with_marks
+    for day, what, units, counted in lines:
         paid = counted.dollars if counted else units.dollars
         amounts = ["", "", ""] if counted else [_plain(n) for n in (units.reads, units.writes, units.index_writes)]
-        yield [day, name, *amounts, f"{counted.amount:.0f}" if counted else "", f"{paid:.9f}"]
+        title = str(_COUNTED[what][0] if isinstance(what, str) else what.title)
+        number = f"{counted.amount:.0f}" if counted else ""
+        yield [day, title, *map(marked, amounts), number, marked(f"{half_up(paid, _IN_FILES):f}")]
 
 
 def _plain(units: float) -> str:
     return f"{units:.1f}".removesuffix(".0")
+
+
+def _shown(units: float) -> str:
+    """Write units exactly: reads have halves."""
+    return locales.current().with_marks(f"{units:,.1f}".removesuffix(".0"))
+
+
+def _prices() -> dict[str, str]:
+    """Return the prices of a million units and things, and of a GB."""
+    millions = {
+        "read": prices.READ_UNIT,
+        "write": prices.WRITE_UNIT,
+        "mails": prices.MAIL,
+        "messages": prices.QUEUE_REQUESTS * prices.QUEUE_REQUEST,
+        "downloads": prices.FILE_READ,
+    }
+    amounts = {name: price * 1e6 for name, price in millions.items()}
+    amounts |= {"stored": prices.STORED_GB, "files": prices.FILE_GB, "out": prices.OUT_GB}
+    decimals = {name: 2 if half_up(amount, 2) == half_up(amount, 3) else 3 for name, amount in amounts.items()}
+    return {name: dollars(amount, decimals=decimals[name]) for name, amount in amounts.items()}
 
 
 def _address(month: str) -> str:
@@ -117,7 +139,7 @@ _ENOUGH: Final = 1000  # requests, of which the price of a million says somethin
 
 def _said_requests(count: int) -> str:
     if not count:
-        return gettext("No requests were counted.")
+        return _("No requests were counted.")
     words = ngettext("%(num)s request by people and API keys.", "%(num)s requests by people and API keys.", count)
     return words % {"num": locales.current().number(count)}
 
@@ -141,11 +163,10 @@ def _feature_row(feature: Any, units: Units, found: Statement, decimals: int) ->
 
 
 def _units_row(units: Units) -> dict[str, str]:
-    number = locales.current().number
     return {
-        "reads": number(round(units.reads)),
-        "writes": number(round(units.writes)),
-        "index_writes": number(round(units.index_writes)),
+        "reads": _shown(units.reads),
+        "writes": _shown(units.writes),
+        "index_writes": _shown(units.index_writes),
     }
 
 

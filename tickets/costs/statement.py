@@ -38,6 +38,7 @@ SAMPLE: Final = 20  # tickets
 MEASURED_DAYS: Final = 7
 MEAN_DAYS: Final = 7  # of which a forecast takes the mean
 ITEM_OVERHEAD: Final = 100  # bytes of each stored item and index row; AWS, "Pricing for on-demand capacity"
+STORED: Final = ("stored", "files")  # among what is counted: it is paid for by the month
 _GB: Final = 2**30
 
 
@@ -109,35 +110,37 @@ def clean_month(text: str) -> str:
 
 def of(tenant: TenantContext, month: str) -> Statement:
     """Return the statement of a month, such as 2026-11: one Query of its days, those of a week before and of a month
-    after it.
+    after it. For the month of today this process first writes what it has measured, so that no figure gets smaller
+    when the page is loaded again: one UpdateItem.
 
-    Where the last measurement of what is stored is old, it is measured: 1 GetItem, 1 BatchGetItem and SAMPLE Queries.
-    Raises Invalid as `clean_month` does, Unavailable, Throttled.
+    Where the last measurement of what is stored is old, it is measured: 1 GetItem, 1 BatchGetItem, SAMPLE Queries and
+    1 UpdateItem. Raises Invalid as `clean_month` does, Unavailable, Throttled.
     """
-    rows = _rows(tenant.repository, clean_month(month))
-    if _is_unmeasured(month, rows):
-        _measure(tenant, rows)
-    return _statement(month, rows)
+    return _statement(month, _shown(tenant, month), tenant.created_at)
 
 
-def lines(tenant: TenantContext, month: str) -> Iterator[tuple[str, str, Units, CountedCost | None]]:
-    """Yield the days of a month in their order, each with its features and what was counted: one Query. Raises as `of`
-    does."""
-    for day, row in sorted(_rows(tenant.repository, clean_month(month)).items()):
+def lines(tenant: TenantContext, month: str) -> Iterator[tuple[str, Feature | str, Units, CountedCost | None]]:
+    """Yield the days of a month in their order, each with its features and what was counted, and then under the month
+    itself what is stored: together the total of the statement. Costs and raises as `of` does."""
+    rows = _shown(tenant, month)
+    for day, row in sorted(rows.items()):
         if day.startswith(month):
-            amounts = row.amounts
-            for feature, units in _by_feature(amounts).items():
-                yield day, feature.name, units, None
-            for one in _used(amounts):
+            for feature, units in _by_feature(row.amounts).items():
+                yield day, feature, units, None
+            for one in _used(row.amounts):
                 if one.amount:
                     yield day, one.name, Units(), one
+    counted = _statement(month, rows, tenant.created_at).counted
+    for name in STORED:
+        if name in counted:
+            yield month, name, Units(), counted[name]
 
 
-def stored_of(tenant_id: str, month: str) -> Statement:
+def stored_of(tenant_id: str, month: str, created_at: str = "") -> Statement:
     """Return the statement of any desk as it is written, without measuring: one Query, on the platform's account. For
-    operators."""
+    operators. Without `created_at`, a desk pays for storage from the first of the month on."""
     with spending.on_own_account():
-        return _statement(month, _rows(Store("tenant", tenant_id), clean_month(month)))
+        return _statement(month, _rows(Store("tenant", tenant_id), clean_month(month)), created_at)
 
 
 def of_platform(month: str) -> Statement:
@@ -146,10 +149,21 @@ def of_platform(month: str) -> Statement:
     return _statement(month, spending.platform_days(_first_day(begins), _last_day(begins)))
 
 
-def _rows(store: Store, month: str) -> dict[str, SpentDay]:
+def _shown(tenant: TenantContext, month: str) -> dict[str, SpentDay]:
+    """Return the days of a month as `_rows` does, with what this process has measured, and with what is stored."""
+    is_now = clean_month(month) == this_month()
+    if is_now:
+        spending.write_of(tenant.tenant_id)
+    rows = _rows(tenant.repository, month, consistent=is_now)
+    if _is_unmeasured(month, rows):
+        _measure(tenant, rows)
+    return rows
+
+
+def _rows(store: Store, month: str, *, consistent: bool = False) -> dict[str, SpentDay]:
     """Return the days of a month, of the week before, and of the month behind it, in which it may be measured."""
     begins = _begin(month)
-    return spending.days_of(store, _first_day(begins), _last_day(begins))
+    return spending.days_of(store, _first_day(begins), _last_day(begins), consistent=consistent)
 
 
 def _first_day(begins: datetime) -> str:
@@ -164,17 +178,19 @@ def _begin(month: str) -> datetime:
     return datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
 
 
-def _statement(month: str, rows: Mapping[str, SpentDay]) -> Statement:
+def _statement(month: str, rows: Mapping[str, SpentDay], created_at: str = "") -> Statement:
     now, begins = clock.now(), _begin(month)
     ends = begins + timedelta(days=monthrange(begins.year, begins.month)[1])
-    share = min(1.0, (now - begins) / (ends - begins))  # of the month that is over
+    stored_since = max(begins, clock.parse(created_at)) if created_at else begins
+    share = max(timedelta(), min(now, ends) - stored_since) / (ends - begins)  # of the month in which it has stored
     amounts = {day: row.amounts for day, row in rows.items()}
     of_month = Counter[str]()
     for day, found in amounts.items():
         if day.startswith(month):
             of_month.update(found)
     by_feature = _by_feature(of_month)
-    measured_on = _measured(month, rows)
+    # A desk stores nothing in a month before its first one.
+    measured_on = _measured(month, rows) if of_month or now < ends else None
     measured = rows[measured_on] if measured_on else SpentDay(Counter())
     sizes = measured.stored_bytes, measured.file_bytes or 0
     counted = _counted(of_month, sizes, share)
@@ -187,7 +203,7 @@ def _statement(month: str, rows: Mapping[str, SpentDay]) -> Statement:
         counted,
         {day: dollars for day, dollars in days.items() if day.startswith(month)},
         round(of_month[f"{COUNT}:requests"]),
-        _forecast(days, counted, share, month=month, now=now, ends=ends),
+        _forecast(days, counted, month=month, now=now, ends=ends, stored_since=stored_since),
         sizes[0],
         measured_on,
         units,
@@ -216,7 +232,7 @@ def _measured(month: str, rows: Mapping[str, SpentDay]) -> str | None:
 
 
 def _counted(amounts: Mapping[str, float], sizes: tuple[int | None, int], share: float) -> dict[str, CountedCost]:
-    """Return what is paid for beside units. Storage is paid for the `share` of the month that is over."""
+    """Return what is paid for beside units. Storage is paid for this `share` of the month."""
     used = _used(amounts)
     stored, files = sizes
     if stored is not None:
@@ -247,11 +263,11 @@ def _dollars_of_use(amounts: Mapping[str, float]) -> float:
 def _forecast(
     days: Mapping[str, float],
     counted: Mapping[str, CountedCost],
-    share: float,
     *,
     month: str,
     now: datetime,
     ends: datetime,
+    stored_since: datetime,
 ) -> float | None:
     """Return the dollars of the whole month: those so far, and for the rest the mean of the last whole days."""
     if now >= ends:
@@ -263,8 +279,10 @@ def _forecast(
     last = [days.get(day_of(now - timedelta(days=back)), 0.0) for back in range(1, MEAN_DAYS + 1)]
     measured = sum(day_of(now - timedelta(days=back)) >= first for back in range(1, MEAN_DAYS + 1))
     so_far = sum(dollars for day, dollars in days.items() if day.startswith(month))
-    storage = sum(counted[name].dollars for name in ("stored", "files") if name in counted)
-    return so_far + sum(last) / measured * ((ends - now) / timedelta(days=1)) + storage / share
+    storage = sum(counted[name].dollars for name in STORED if name in counted)
+    if now > stored_since:
+        storage *= (ends - stored_since) / (now - stored_since)
+    return so_far + sum(last) / measured * ((ends - now) / timedelta(days=1)) + storage
 
 
 # --- sizes ---
@@ -275,11 +293,12 @@ def _is_unmeasured(month: str, rows: Mapping[str, SpentDay]) -> bool:
     now, last = clock.now(), _measured(month, rows)
     if month == this_month():
         return last is None or last < day_of(now - timedelta(days=MEASURED_DAYS))
-    return last is None and day_of(now) <= _last_day(_begin(month))
+    has_use = any(day.startswith(month) and row.amounts for day, row in rows.items())
+    return last is None and has_use and day_of(now) <= _last_day(_begin(month))
 
 
 def _measure(tenant: TenantContext, rows: dict[str, SpentDay]) -> None:
-    """Measure what is stored, for today; the process writes it down with the costs."""
+    """Measure what is stored, for today, and write it down."""
     reads: list[Callable[[], int]] = [
         partial(stored_bytes, tenant.repository),
         lambda: attachments.usage(tenant).size,
@@ -287,7 +306,7 @@ def _measure(tenant: TenantContext, rows: dict[str, SpentDay]) -> None:
     size, files = fan_out(reads)
     today = rows.setdefault(day_of(clock.now()), SpentDay(Counter()))
     today.stored_bytes, today.file_bytes = size, files
-    spending.look(tenant.tenant_id, stored_bytes=size, file_bytes=files)
+    spending.write_of(tenant.tenant_id, stored_bytes=size, file_bytes=files)
 
 
 def stored_bytes(store: Store) -> int:

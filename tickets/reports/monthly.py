@@ -85,7 +85,7 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
         partial(incidents.read, tenant.repository, first=begins, end=ends, others=others),
         partial(tenant_directory.has_at_least, LEAST_DESKS),
         partial(statement.of, tenant, month),  # as its page does, which measures what is stored if that was not done
-        partial(statement.stored_of, tenant.tenant_id, reports.shifted(month, -1)),
+        partial(statement.stored_of, tenant.tenant_id, reports.shifted(month, -1), tenant.created_at),
     ]
     reads += [
         partial(run_requests.former, tenant),
