@@ -143,7 +143,6 @@ def _delivered(together: list[Received]) -> list[tuple[Received, Handled]]:
 
 
 def _concluded(one: Received, handled: Handled) -> bool:
-    """Send what is to be sent in the message's place. False where it must stay."""
     if handled.again is None:
         return True
     try:

@@ -32,5 +32,4 @@ def document() -> dict[str, Any]:
 
 @cache
 def text() -> bytes:
-    """Return the document as it is sent."""
     return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()

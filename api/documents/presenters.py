@@ -169,7 +169,6 @@ def _parts(schema: Json) -> list[Json]:
 
 
 def _shapes(schema: Json) -> tuple[str, ...]:
-    """Return the names of the shapes that a schema leads to, without those that these lead to."""
     inner = [*schema.get("anyOf", ()), *schema.get("allOf", ())]
     inner += [
         schema[key] for key in ("items", "additionalProperties", "propertyNames") if isinstance(schema.get(key), dict)

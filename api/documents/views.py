@@ -17,7 +17,6 @@ from portal.web.costs import costs
 @costs()
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
-    """Send the OpenAPI document."""
     body = openapi.text()
     response = answers.unless_known(request, answers.answer(body), answers.tag(body))
     response["Cache-Control"] = "public, max-age=300"

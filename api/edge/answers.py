@@ -29,8 +29,6 @@ _TAG: Final = re.compile(r'"[^"]*"')
 
 
 class ApiModel(BaseModel):
-    """Something that the API sends."""
-
     model_config = ConfigDict(extra="forbid", from_attributes=True)
 
 
@@ -47,7 +45,6 @@ class ApiInput(BaseModel):
 
 
 def encoded(model: BaseModel) -> bytes:
-    """Return a model as it is sent."""
     return model.model_dump_json().encode()
 
 

@@ -59,7 +59,6 @@ _REMEMBERED: Final = "7200"  # seconds; no browser remembers the answer for long
 
 
 def is_preflight(request: HttpRequest) -> bool:
-    """Tell whether a browser asks if it may send a request."""
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 

@@ -140,7 +140,6 @@ class _Once(Generic[_T]):
         self._is_claimed = True  # what fails beside it releases it
 
     def join(self, transaction: Transaction, told: _T) -> None:
-        """Make the answer, and add it to the transaction."""
         self.response = self._render(told)
         if self._pk:
             actions = _answered(self._keep(told))
@@ -163,7 +162,6 @@ class _Once(Generic[_T]):
             self._if_still_mine(_answered(answer))
 
     def release(self) -> None:
-        """Let the next one try."""
         if self._is_claimed:
             self._if_still_mine([AnswerItem.claimed_until.set(0)])
 

@@ -134,7 +134,6 @@ class RequestProblem(PortalError):
 
 
 def of(error: PortalError, request_id: str) -> HttpResponse:
-    """Return the problem that an error of ours is."""
     status, code = _kind(error)
     more = dict(getattr(error, "more", {}))
     if field := "after" if isinstance(error, BadCursor) else getattr(error, "field", None):

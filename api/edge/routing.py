@@ -89,7 +89,6 @@ class StrictParser(Parser):
 
 
 def parse(body: bytes) -> Any:
-    """Return what a JSON text says. Raises RequestProblem with status 400."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -181,8 +180,6 @@ class ApiRoute:
 
 
 class ApiRouter(Router):
-    """The routes of one resource."""
-
     def declare(
         self,
         method: str,

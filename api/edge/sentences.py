@@ -55,7 +55,6 @@ class TextPattern:
 
 
 def of(found: Mapping[str, Any]) -> str:
-    """Return the sentence for an error as pydantic tells it."""
     kind, values = str(found["type"]), dict(found.get("ctx", {}))
     if kind in _OURS:
         return str(found["msg"]).removeprefix("Value error, ")

@@ -108,7 +108,6 @@ class DeadDeliveryAdmin(DeadItemAdmin):
 
 @OperatorSite.watches
 def waiting_dead_deliveries() -> list[Notice]:
-    """Report dead deliveries."""
     nobody = "nobody tries again."
     return admin_lists.notice(
         DeadDelivery, 21, one=f"delivery is dead: {nobody}", many=f"deliveries are dead: {nobody}"

@@ -95,7 +95,6 @@ class HeldTenantAdmin(TenantAdmin):
         return f"Deliveries of {obj.name} are {holds.said(holds.hold_of(obj.tenant_id))}."
 
     def _hold_of(self, obj: Any) -> HoldItem | None:
-        """Return what holds the tenant back, read once for its page."""
         if not hasattr(obj, "delivery_hold"):
             obj.delivery_hold = holds.hold_of(obj.tenant_id)
         hold: HoldItem | None = obj.delivery_hold

@@ -88,7 +88,6 @@ def our_pairs(queues: int, tenants: int) -> list[float]:
 
 
 def published_row() -> dict[str, Any]:
-    """Return what the published table comes to."""
     return radius_row("The published table", PUBLISHED, PUBLISHED_QUEUES, 3, comb(PUBLISHED_QUEUES, 3))
 
 

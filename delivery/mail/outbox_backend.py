@@ -47,7 +47,6 @@ class MailContent:
 
     @classmethod
     def of(cls, message: EmailMessage) -> MailContent:
-        """Take a mail apart. Raises Invalid for one with attachments, and ValueError for one that is malformed."""
         if message.attachments:
             raise Invalid("A mail with attachments cannot be sent through the outbox.")
         message.message()  # whoever wrote a line break into a header hears of it now
@@ -73,7 +72,6 @@ class MailContent:
         return cls(**{name: stated[name] for name in stated if name in cls.__dataclass_fields__})
 
     def written(self) -> str:
-        """Return it as JSON. Raises Invalid above PAYLOAD_LIMIT."""
         content = {name: value for name, value in asdict(self).items() if value}
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         if (size := len(text.encode())) > PAYLOAD_LIMIT:
@@ -85,7 +83,6 @@ class MailContent:
         return [*self.to, *self.cc, *self.bcc]
 
     def without(self, addresses: Collection[str]) -> MailContent:
-        """Return the same mail for all but these recipients."""
         to, cc, bcc = ([a for a in some if a not in addresses] for some in (self.to, self.cc, self.bcc))
         return replace(self, to=to, cc=cc, bcc=bcc)
 

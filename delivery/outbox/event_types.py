@@ -117,7 +117,6 @@ def declare_event(kind: EventType) -> EventType:
 
 
 def declared() -> tuple[EventType, ...]:
-    """Return all types by name."""
     return tuple(_declared[name] for name in sorted(_declared))
 
 

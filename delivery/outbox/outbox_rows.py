@@ -57,7 +57,6 @@ class Tried:
         return self.n + self.returned
 
     def stored(self) -> dict[str, Any]:
-        """Return it as the row has it."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("returned", "risked")}
 
 
@@ -113,7 +112,6 @@ class Work:
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt, from 1."""
         return self.tried.n + 1
 
 
@@ -146,7 +144,6 @@ def of_image(image: Mapping[str, Any] | None) -> OutboxItem | None:
 
 
 def key_of(row: OutboxItem | PendingRow) -> RowKey:
-    """Return the key of a row that was read here."""
     return RowKey(row.event_id, row.timestamp, here())
 
 

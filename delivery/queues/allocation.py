@@ -153,7 +153,6 @@ class Survey:
     sets: dict[str, QueueSet]
 
     def named(self) -> dict[str, QueueSet]:
-        """Return the sets by slug, of those who have one."""
         return {slug: self.sets[tenant_id] for slug, tenant_id in self.slugs.items() if tenant_id in self.sets}
 
 

@@ -126,7 +126,6 @@ def worst_pair(assigned: Mapping[T, QueueSet]) -> WorstPair[T] | None:
 
 
 def load(assigned: Mapping[T, QueueSet], queues: int) -> list[int]:
-    """Count the tenants of each queue, by number."""
     counted: dict[int, int] = defaultdict(int)
     for one in assigned.values():
         for queue in one:

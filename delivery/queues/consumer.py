@@ -76,7 +76,6 @@ class Consumer:
         self.failed = threading.Event()
 
     def start(self) -> None:
-        """Begin to receive and to deliver."""
         self._polling = [self._thread(self._poll, queue) for queue in self._queues]
         self._working = [self._thread(self._work) for _ in range(self._slots)]
         self._working.append(self._thread(self._let_go))
@@ -306,25 +305,21 @@ class Receipts:
         self._done: dict[int, dict[str, int]] = defaultdict(dict)  # by queue, handles and how often they were refused
 
     def hold(self, received: list[Received]) -> None:
-        """Begin to keep messages invisible, for as long as they wait for a slot."""
         with self._lock:
             for one in received:
                 self._held[one.handle] = _Held(one.queue, float("inf"), self._clock())
 
     def begin(self, received: Received) -> None:
-        """Note that the work on a message begins now."""
         with self._lock:
             if received.handle in self._held:
                 self._held[received.handle].until = self._clock() + HANGS_SECONDS
 
     def done(self, received: Received) -> None:
-        """Delete a message soon."""
         with self._lock:
             self._held.pop(received.handle, None)
             self._done[received.queue][received.handle] = 0
 
     def let_go(self, received: Received) -> None:
-        """Let others see a message when its time is up."""
         with self._lock:
             self._held.pop(received.handle, None)
 

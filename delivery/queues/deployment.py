@@ -27,7 +27,6 @@ _DASHED: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}
 
 
 def queue_id(queue: int) -> str:
-    """Return what a queue is called inside of the template."""
     return f"DeliveryQueue{queue:02}"
 
 

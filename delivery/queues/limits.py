@@ -89,7 +89,6 @@ class Lending:
             self._quick[tenant_id] = self._quick.get(tenant_id, 0) + 1 if seconds <= QUICK_SECONDS else 0
 
     def forget(self, tenant_id: str) -> None:
-        """Take note that the tenant waits no longer."""
         self._quick.pop(tenant_id, None)
 
     def units(self, tenant_id: str, cap: int, *, at_work: float) -> int:
@@ -146,15 +145,12 @@ class Schedule:
         self._reserved_until = self._clock() + ALONE_SECONDS
 
     def open(self) -> None:
-        """Let everything begin again."""
         self._reserved_until = float("-inf")
 
     def cap(self, tenant_id: str) -> int:
-        """Return how many deliveries of a tenant may run at the same time."""
         return min(self._limits_of(tenant_id).in_flight, (self._slots + 1) // 2)
 
     def has_room(self, tenant_id: str) -> bool:
-        """Tell whether a unit of the tenant's cap is free."""
         return self._of_tenant[tenant_id] < self.cap(tenant_id)
 
     def in_turn(self, queues: Iterable[int]) -> list[int]:

@@ -240,7 +240,6 @@ def _waited(received: Received) -> float:
 
 
 def _note(received: Received, did: str, seconds: float) -> None:
-    """Count it for the tenant. `seconds` are those before it was taken up."""
     if did != "refused":  # whose ids are not to be trusted
         spending.count(received.message.tenant_id, messages=1)
     field = _FIELDS.get(did)

@@ -54,7 +54,6 @@ class PeriodicWork:
         self._swept = self._sent = 0  # messages that the last sweep sent, and all of them
 
     def running(self) -> AbstractContextManager[None]:
-        """Work while the context lasts."""
         return background.working(lambda _: self.turn(), pause=self._pause, name="sending", log=log)
 
     def turn(self) -> None:

@@ -78,7 +78,6 @@ def _planes(queues: int) -> list[_Plane]:
 
 
 def _sets_of(plane: _Plane, queues: int) -> list[QueueSet]:
-    """Return the sets of one plane, which share no queue."""
     first, second, third = plane
     found = {queue: frozenset((queue, queue ^ first, queue ^ second, queue ^ third)) for queue in range(queues)}
     return list(dict.fromkeys(found.values()))

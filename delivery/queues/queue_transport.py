@@ -113,7 +113,6 @@ class Received:
 
     @cached_property
     def message(self) -> Message:
-        """The message that the body says. Raises Invalid."""
         return replace(Message.read(self.body), request=self.request)
 
     @property

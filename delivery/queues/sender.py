@@ -208,7 +208,6 @@ class Sender:
                 self._others_by_queue[queue] += (others - self._others_by_queue[queue]) * _SMOOTHING
 
     def counts(self) -> dict[str, int]:
-        """Return how many messages are in flight and how many wait, for a log."""
         with self._lock:
             return {"in_flight": len(self._units), "waiting": len(self._waiting_keys)}
 

@@ -113,17 +113,14 @@ def bucket_of(entity: str) -> str:
 
 
 def name(waiting: Waiting) -> str:
-    """Return the sort key of a row."""
     return keys.joined(*waiting)
 
 
 def waiting_of(sk: str) -> Waiting:
-    """Take apart what `name` formed."""
     return Waiting(*keys.split(sk))
 
 
 def shard(number: int) -> str:
-    """Return a partition key of the index."""
     return keys.joined(_DUE, keys.whole_number(number, "a shard"))
 
 

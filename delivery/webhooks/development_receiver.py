@@ -54,7 +54,6 @@ class Receiving:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, path: str, headers: Any, body: bytes, status: int) -> None:
-        """Note what arrived."""
         event_id = headers.get("webhook-id", "")
         timestamp, signature = headers.get("webhook-timestamp", ""), headers.get("webhook-signature", "")
         with self.lock:

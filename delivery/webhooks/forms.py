@@ -54,7 +54,6 @@ class EndpointForm(forms.Form):
 
     @classmethod
     def of(cls, endpoint: EndpointItem) -> EndpointForm:
-        """Return the form that shows an endpoint."""
         values = {"url": endpoint.url, "description": endpoint.description, "event_types": endpoint.event_types}
         return cls(initial=values | {"version": int(endpoint.version)})
 
@@ -113,6 +112,4 @@ class SendSinceForm(forms.Form):
 
 
 class VersionForm(forms.Form):
-    """Take the version of the endpoint that a page showed."""
-
     version = forms.IntegerField(min_value=1)

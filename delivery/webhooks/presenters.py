@@ -55,7 +55,6 @@ _RESULTS: Final = {
 
 
 def endpoint(item: EndpointItem) -> dict[str, Any]:
-    """Return an endpoint as the list and its own page show it."""
     paused, failing = item.state == endpoints.PAUSED, bool(item.failing_since)
     overlap_ends = clock.parse(item.rotated_at) + endpoints.OVERLAP
     return {
@@ -76,7 +75,6 @@ def endpoint(item: EndpointItem) -> dict[str, Any]:
 
 
 def delivery(row: DeliveryItem) -> dict[str, Any]:
-    """Return a delivery as a line of the log."""
     at, event_id = log_key_parts(row.timestamp_event_id)
     return {
         "name": delivery_log.name_of(row),

@@ -63,7 +63,6 @@ class HttpAnswer:
     is_cut: bool
 
     def header(self, name: str) -> str:
-        """Return the first value of a header, "" where it is missing."""
         return next((value for key, value in self.headers if key.lower() == name), "")
 
 

@@ -48,7 +48,6 @@ def endpoint_id(request_id: str) -> str:
 
 
 def is_endpoint_id(text: str) -> bool:
-    """Tell whether a text has the form of an endpoint's id."""
     return _ENDPOINT_ID.match(text) is not None
 
 

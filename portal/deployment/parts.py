@@ -39,12 +39,10 @@ _parts: dict[str, StackPart] = {}
 
 
 def declare(part: StackPart) -> None:
-    """Add a part to the template."""
     _parts[part.name] = part
 
 
 def parts() -> list[StackPart]:
-    """Return all parts, by name."""
     return [_parts[name] for name in sorted(_parts)]
 
 

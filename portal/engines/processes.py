@@ -60,7 +60,6 @@ class Child:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Return the exit status, negative for the signal that ended it; None while it runs."""
         return self._process.poll()
 
     def stop(self, *, seconds: float, on_slow: Callable[[], object] = lambda: None) -> bool:

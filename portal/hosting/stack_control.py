@@ -39,8 +39,6 @@ class Console(Protocol):
 
 @dataclass
 class StackChange:
-    """One line of a change set."""
-
     action: str  # Add, Modify, Remove, Import
     name: str
     kind: str
@@ -80,7 +78,6 @@ class StackControl:
         return str(self.session.region_name)
 
     def account(self) -> str:
-        """Return the account's id, and say whose credentials these are."""
         identity = self.client("sts").get_caller_identity()
         self.console.say(f"Account {identity['Account']}, region {self.region}, as {identity['Arn']}")
         account: str = identity["Account"]

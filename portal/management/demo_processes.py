@@ -37,7 +37,6 @@ def _lines() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def manage(*arguments: str) -> list[str]:
-    """Return the command line of a management command."""
     return [sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), *arguments]
 
 

@@ -146,7 +146,6 @@ def _joined(some: list[str]) -> str:
 
 
 def items_of(tenant: TenantContext, number: int) -> list[Raw]:
-    """Return the raw items of a ticket as they are now."""
     return [*tenant.repository.query_all(RawItems(TICKETS), stored.ticket, number, consistent=True)]
 
 
@@ -213,7 +212,6 @@ def _has_described(person: DeskPerson, items: Sequence[Raw]) -> bool:
 
 
 def file_names_of(raw: Raw) -> list[str]:
-    """Return the names of the files of a description or a comment."""
     return [str(one["M"]["name"]["S"]) for one in raw.get("files", {}).get("L", ())]
 
 
@@ -307,7 +305,6 @@ def sets_with(person: DeskPerson, raw: Raw) -> list[str]:
 
 
 def ids_in(raw: Raw, name: str) -> set[str]:
-    """Return the ids in a set of people."""
     return {str(one) for one in raw.get(name, {}).get("SS", ())}
 
 

@@ -64,7 +64,6 @@ def line(
 
 
 def ticket(summary: SummaryItem, description: str) -> Json:
-    """Return what a ticket is now."""
     return {
         "number": int(summary.number),
         **{field.name: getattr(summary, field.name, description) for field in FIELDS if field is not ASSIGNEE},
@@ -119,7 +118,6 @@ def _changes_of_comment(one: ActivityItem) -> Json:
 
 
 def files(listed: Iterable[FileMap]) -> list[Json]:
-    """Return the files of an entry, without their content."""
     return [
         {"id": file.id, "name": file.name, "size": int(file.size), "type": file.type, "state": file.state}
         for file in listed
@@ -224,7 +222,6 @@ def _each_once(pages: Iterator[list[SummaryItem]]) -> Iterator[SummaryItem]:
 
 
 def columns(defined: Definitions) -> tuple[str, ...]:
-    """Return the heads of the table: the desk's own fields come last, those that are archived too."""
     return (
         "number",
         *(field.name for field in _LISTED),
@@ -240,7 +237,6 @@ def columns(defined: Definitions) -> tuple[str, ...]:
 
 
 def cells(defined: Definitions, row: SummaryItem) -> tuple[str, ...]:
-    """Return a row of the table, in the order of `columns`."""
     values = row.custom
     return (
         str(row.number),

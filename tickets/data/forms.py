@@ -14,8 +14,6 @@ from tenants.tenancy.redaction import SecretWords
 
 
 class PersonForm(forms.Form):
-    """Take a person's address."""
-
     address = UnambiguousAddressField(
         label=_("E-mail address"),
         max_length=254,

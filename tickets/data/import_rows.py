@@ -219,7 +219,6 @@ class ArchivedTicket:
 
 
 def name_of(raw: RawRow) -> str:
-    """Name a row in a report, even where it has no number."""
     number = raw.value.get("number") if isinstance(raw.value, dict) else None
     if is_number(number):
         return f"{NAMES[raw.kind]} {number}"
@@ -347,7 +346,6 @@ class ExportedTicket:
 
     @property
     def id(self) -> str:
-        """The sort key of the row's marker."""
         return f"{self.kind}-{self.number:012d}"
 
     @property

@@ -84,7 +84,6 @@ class TicketPeople:
 
     @property
     def defined(self) -> Definitions:
-        """The kinds and the custom fields of the desk."""
         return definitions.of(self._tenant)
 
     @cached_property

@@ -224,7 +224,6 @@ def _text(raw: Raw, name: str) -> str:
 
 
 def _stored(value: Any) -> Any:
-    """Return a value as an attribute takes it."""
     if isinstance(value, list):
         return [one if isinstance(one, str | FileMap) else _map_of(one) for one in value]
     return value
@@ -236,7 +235,6 @@ def _map_of(value: dict[str, str]) -> Any:
 
 
 def _typed(value: Any) -> Raw:
-    """Return a value as DynamoDB gives it."""
     if isinstance(value, str):
         return {"S": value}
     if isinstance(value, FileMap):
@@ -286,7 +284,6 @@ class Erasure:
         return cls(**{**of_this_form(cls, told), "person": DeskPerson.load(told["person"])})
 
     def dumped(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return asdict(self)
 
     @property
@@ -299,7 +296,6 @@ class Erasure:
 
     @property
     def counted(self) -> str:
-        """Return in words what was replaced."""
         return desk_person.counted(**self.counts)
 
     @property
@@ -321,7 +317,6 @@ class Erasure:
         return replaced | ({"files": self.files} if self.files else {})
 
     def count(self, replaced: Iterable[PersonalPlace]) -> None:
-        """Add places that were replaced."""
         for place in replaced:
             self.texts += place.is_text
             self.named += not place.is_text

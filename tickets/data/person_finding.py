@@ -76,7 +76,6 @@ class PersonFound:
         )
 
     def dumped(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
         return {**vars(self), "person": asdict(self.person), "kinds": dict(self.kinds)}
 
     @property

@@ -79,7 +79,6 @@ class _Without:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """Return the attributes that differ, as items have them."""
         item = model_of(self.raw).from_raw_data(self.after)
         return {name: getattr(item, name) for name in self.after if self.after[name] != self.raw[name]}
 

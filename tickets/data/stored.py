@@ -38,7 +38,6 @@ def import_sources(tenant_id: str) -> str:
 
 
 def listed_source(source: str) -> str:
-    """Return the sort key of one of these archives."""
     return all_keys.digest(source)
 
 

@@ -76,5 +76,4 @@ class JobCommand(PortalCommand):
         progress.report(f"{item.slug}: {self.steps.get(item.phase, item.phase)}, {self.progress(item)}")
 
     def progress(self, item: Any) -> str:
-        """Return how far it is within its phase."""
         raise NotImplementedError

@@ -130,7 +130,6 @@ def _stands(summary: Raw, name: str) -> Any:
 
 
 def digest_of(collection: list[Raw]) -> str:
-    """Return the digest of a ticket's items, whatever the order of their attributes."""
     ordered = sorted(collection, key=lambda raw: raw[str(TICKETS.range)]["S"])
     text = json.dumps(ordered, sort_keys=True, ensure_ascii=False, default=lambda value: bytes(value).hex())
     return hashlib.sha256(text.encode()).hexdigest()

@@ -27,7 +27,6 @@ _TRIES: Final = 12
 
 
 def partitions(entries: Iterable[FenceItem]) -> list[str]:
-    """Return the collections that entries of the log name."""
     return list(dict.fromkeys(name for entry in entries for name in sorted(entry.changed)))
 
 

@@ -109,7 +109,6 @@ def _entries(block: bytes, name: str, damage: list[str]) -> Iterator[tuple[bytes
 
 
 def readable(term: bytes) -> str:
-    """Return a term as a person reads it."""
     word, mark, _ = term.partition(b"\x00")
     text = word.decode(errors="replace")
     return f"{text} (in a note)" if mark else text
@@ -186,8 +185,6 @@ Found = tuple[set[tuple[bytes, int]], set[tuple[bytes, int]], list[str]]  # what
 
 @dataclass(frozen=True, order=True)
 class NamedPosting:
-    """A term as people read it, and the number of a ticket."""
-
     term: str
     ticket: int
 
@@ -210,7 +207,6 @@ class IndexVerdict:
     why: str = ""
 
     def note(self, missing: Iterable[NamedPosting], foreign: Iterable[NamedPosting], damage: Iterable[str]) -> None:
-        """Add what was found wrong."""
         lacking, left_over = sorted(missing), sorted(foreign)
         self.lacking += len(lacking)
         self.left_over += len(left_over)

@@ -221,7 +221,6 @@ class IndexLookup:
 
     @property
     def versions(self) -> Sequence[int]:
-        """Return the versions of the tokenizer that the index was made by."""
         return _versions(self._state)
 
     @property

@@ -93,7 +93,6 @@ class SearchAddress(QueueAddress):
 
 
 def search_url(text: str) -> str:
-    """Return the address of a search for this text in all tickets of the desk in use."""
     return f"{reverse('tickets:search')}?{urlencode({'q': text})}"
 
 
@@ -119,7 +118,6 @@ def results_page(
 
 
 def waiting_page(tenant: TenantContext, address: SearchAddress) -> dict[str, Any]:
-    """Return the page before anything is searched for."""
     title = _("Search in this list") if address.is_narrowed else _("Search this desk")
     context = _context(
         tenant, address, _blank(title, _("Type what you are looking for into the box above."), icon="search")

@@ -164,7 +164,6 @@ class _Parser:
         self.explanations: list[str] = []
 
     def query(self) -> SearchQuery:
-        """Read all of the text."""
         plain = texts.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(texts.REPLACEMENT, " ")
         if len(self._text) > TEXT_LIMIT:
             self.explanations.append(

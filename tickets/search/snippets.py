@@ -25,7 +25,6 @@ _ORDER: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE, Where.TAGS, Where
 
 
 def title(match: TicketMatch) -> tuple[Piece, ...]:
-    """Return the title in pieces."""
     places = [place for one in match.fields if one.where is Where.TITLE for place in one.places]
     text = match.text.summary.title
     return tuple(_pieces(text, places, 0, len(text)))

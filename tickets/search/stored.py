@@ -64,7 +64,6 @@ def segment(tenant_id: str, segment_id: str) -> str:
 
 
 def block(number: int) -> str:
-    """Return the sort key of a block, which is counted from 0 within its segment."""
     return f"{int(keys.whole_number(number, 'a block')):0{_BLOCK_DIGITS}}"
 
 

@@ -397,11 +397,9 @@ class Search:
         return {term: max(numbers) for term, numbers in found if numbers}
 
     def score(self, match: TicketMatch) -> float:
-        """Return how good a match is."""
         return ranking.score(match, self._rarities, self._now)
 
     def hit(self, match: TicketMatch) -> Hit:
-        """Return a match as it is shown."""
         pieces, where = snippets.snippet(match)
         if not pieces and match.text.number in self.in_older:
             pieces, where = (Piece(_(OLDER), is_match=False),), Where.COMMENT

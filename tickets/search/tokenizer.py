@@ -78,7 +78,6 @@ def beginnings(word: str) -> list[str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the letters with which both begin."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

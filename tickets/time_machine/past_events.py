@@ -96,5 +96,4 @@ def _transactions(entries: Sequence[ActivityItem]) -> list[list[ActivityItem]]:
 
 
 def days_ago(days: int) -> str:
-    """Return the stamp of a moment some days ago."""
     return clock.stamp(clock.now() - timedelta(days=days))

@@ -276,7 +276,6 @@ class PastFilter:
 
     @property
     def params(self) -> dict[str, str]:
-        """Return the filters that are not empty, as an address has them."""
         return {name: value for name in NAMES if (value := getattr(self, name))}
 
     def takes(self, found: ThenAndNow) -> bool:

@@ -45,7 +45,6 @@ MOMENTS_SHOWN = 20  # changes that a ticket's page offers to look behind
 
 
 def past_url(number: int, at: str) -> str:
-    """Return the address of a ticket as it was."""
     return f"{reverse('tickets:past_ticket', args=[number])}?{urlencode({'at': at})}"
 
 
@@ -134,7 +133,6 @@ def kept(params: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_url(params: Mapping[str, str]) -> str:
-    """Return the address of the list that these were taken along from."""
     told = {name: value for name, value in kept(params).items() if name != "list"}
     return f"{reverse('tickets:past')}?{urlencode({'at': params.get('at', ''), **told})}"
 

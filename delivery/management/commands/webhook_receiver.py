@@ -49,7 +49,6 @@ class Command(PortalCommand):
 
 
 def page_of(state: Receiving) -> str:
-    """Return the page of the receiver as HTML."""
     with state.lock:
         url = f"{settings.WEBHOOK_RECEIVER}{development_receiver.HOOKS}"
         page = {"state": state, "arrivals": list(state.arrivals), "url": url}

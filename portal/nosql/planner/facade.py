@@ -143,7 +143,6 @@ class PlannedQuery:
         return self._with(limit=min(limits, default=None))
 
     def first(self) -> Any:
-        """Return the first object or None."""
         return next(iter(self[:1]), None)
 
     def exists(self) -> bool:

@@ -55,7 +55,6 @@ class WritePace:
         self._sent_until = now()  # when all that was sent would have been sent at an even pace
 
     def spend(self, units: float) -> None:
-        """Take note of write units that were sent."""
         self._sent_until = max(self._sent_until, self._now()) + units / UNITS_A_SECOND
 
     def wait(self) -> None:
@@ -86,7 +85,6 @@ class IndexStore(Store):
     # --- the directory ---
 
     def row(self, model: type[_I], sort_key: str, **values: Any) -> _I:
-        """Return an item of the directory."""
         return model(self.key(stored.directory), sort_key, **values)
 
     def rows(self, bounds: tuple[str, str]) -> Iterator[DirectoryRow]:

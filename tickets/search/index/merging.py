@@ -62,7 +62,6 @@ class DueMerge:
 
     @property
     def rows(self) -> list[str]:
-        """Return the sort keys of the sources."""
         return [str(one.sk) for one in (*self.new, *self.headers)]
 
 

@@ -107,7 +107,6 @@ class SegmentWriter:
 
     @property
     def written(self) -> int:
-        """Return how many blocks have been written."""
         return len(self._fences) - len(self._unwritten)
 
     def add(self, term: bytes, entries: Iterable[bytes]) -> None:
