@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from django.utils.html import format_html_join
 
-from delivery.admin import simulation
-from delivery.admin.simulation import WORKERS, QueueDesign, simulate
-from delivery.queues import blast_radius, limits, queue_sets
+from delivery.queues import blast_radius, queue_sets
 from delivery.queues.allocation import Survey, said
 from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_QUEUES
 from delivery.queues.depths import Depths
@@ -176,22 +174,3 @@ def slide_figures() -> dict[str, Any]:
         "at_100000": blast_radius.others_with_the_set(100_000, 50, 3),
         "route_53": f"{comb(*blast_radius.ROUTE_53):,}",
     }
-
-
-def simulated_rows(queues: int) -> list[dict[str, Any]]:
-    """Return what the simulation says of four designs, for the twenty tenants of the published table.
-
-    Ours runs on `queues` queues, or on 32 where the product has no such number.
-    """
-    noisy = len(PUBLISHED) - 1
-    published = tuple(tuple(sorted(queue - 1 for queue in PUBLISHED[tenant])) for tenant in sorted(PUBLISHED))
-    alone = tuple((worker,) for worker in range(WORKERS))
-    own = queues if queues in queue_sets.COUNTS else 32
-    cap = limits.of_all("").in_flight
-    every = [
-        ("One queue for all", QueueDesign(((0,),) * len(PUBLISHED), (tuple(range(WORKERS)),))),
-        ("The published table, any of the three", QueueDesign(published, alone)),
-        ("The published table, the least backlog of a minute ago", QueueDesign(published, alone, is_late=True)),
-        (f"Ours on {own} queues, {cap} in flight", simulation.ours(len(PUBLISHED), own)),
-    ]
-    return [{"name": name, "result": simulate(design, noisy)} for name, design in every]

@@ -106,7 +106,7 @@ def _moved(request: HttpRequest, survey: Survey, slug: str, form: QueueMoveForm)
 def radius(request: HttpRequest) -> HttpResponse:
     """Compute who shares how much: for the numbers chosen, the published table, and this installation.
 
-    Reads two Queries. The simulation, a second or two of computing in the first call, runs where it is asked for.
+    Reads two Queries.
     """
     asked = {**_INITIAL, "queues": settings.DELIVERY_QUEUES} | request.GET.dict()
     form = BlastRadiusForm(asked)
@@ -128,7 +128,6 @@ def radius(request: HttpRequest) -> HttpResponse:
             "This installation", named, survey.queues, queue_sets.SIZE, len(queue_sets.sets(survey.queues))
         )
     )
-    is_asked = "simulate" in asked and form.is_valid()
     context = {
         **OperatorSite.context_of(request),
         "title": "Blast radius",
@@ -142,6 +141,5 @@ def radius(request: HttpRequest) -> HttpResponse:
         "published_noisy": PUBLISHED_NOISY,
         "worst": blast_radius.worst_pair(named),
         "number": len(named),
-        "simulated": presenters.simulated_rows(form.cleaned_data["queues"]) if is_asked else [],
     }
     return TemplateResponse(request, "delivery/admin/blast_radius.html", context)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from delivery.queues import limits, queue_sets
+from delivery.queues.blast_radius import PUBLISHED
 from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS
 
 WORKERS: Final = 8  # the slides' processors
@@ -17,12 +18,6 @@ SLOTS: Final = 3  # of each: 24 in all, just enough for the slides' throughput i
 OUR_QUEUES: Final = 32
 ONE: Final = "one"
 OURS: Final = "ours"
-# The slides' own table of processors, numbered from 1.
-SEED_TABLE: Final[Mapping[int, tuple[int, int, int]]] = {
-    1: (2, 1, 6), 2: (4, 8, 3), 3: (6, 8, 5), 4: (1, 3, 6), 5: (3, 2, 8), 6: (2, 7, 4), 7: (5, 1, 4), 8: (3, 5, 6),
-    9: (4, 3, 7), 10: (2, 4, 7), 11: (3, 2, 1), 12: (1, 5, 8), 13: (1, 4, 5), 14: (7, 8, 2), 15: (1, 8, 6),
-    16: (2, 6, 7), 17: (4, 5, 2), 18: (1, 2, 5), 19: (4, 5, 3), 20: (7, 8, 6),
-}  # fmt: skip
 _EACH_ITS_OWN: Final = tuple(frozenset({worker}) for worker in range(WORKERS))
 
 
@@ -76,7 +71,7 @@ DESIGNS: Final = {
     "shuffle": Design(
         "Shuffle sharding as in the slides: eight queues with a worker each; a tenant has three of them, by the "
         "slides' own table, and sends to the one that had the fewest visible messages when they were last counted.",
-        {tenant: tuple(number - 1 for number in SEED_TABLE[tenant]) for tenant in TENANTS},
+        {tenant: tuple(number - 1 for number in sorted(PUBLISHED[tenant])) for tenant in TENANTS},
         _EACH_ITS_OWN,
         stale=True,
     ),

@@ -46,7 +46,7 @@ def pages(world: World, dead: str) -> list[str]:
     asked = [
         "/admin/queues/?tenant=acme",
         "/admin/shards/?tenant=acme",
-        "/admin/blast-radius/?queues=32&size=4&tenants=1240&simulate=1",
+        "/admin/blast-radius/?queues=32&size=4&tenants=1240",
         f"/admin/tenants/membership/?tenant_id={acme}",
         f"/admin/tenants/session/?user_id={bob}",
         f"/admin/tenants/auditrow/?tenant_id={acme}",

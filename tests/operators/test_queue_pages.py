@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 import pytest
 
-from delivery.admin import simulation
 from delivery.queues import allocation, depths, queue_sets
 from delivery.queues.allocation import said
-from delivery.queues.limits import Schedule
 from delivery.queues.queue_transport import Depth
-from delivery.queues.sender import Sender
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tests.support.operators import IDENTITY, Operator, calls, tenant_url
@@ -122,22 +117,6 @@ def test_numbers_that_cannot_be_are_refused_by_their_field(root: Operator, query
     assert page.status_code == 200
     assert page.context["form"].errors
     assert len(page.context["rows"]) == 2
-
-
-def test_the_simulation_runs_the_products_sender_and_puts_ours_before_the_published_designs(root: Operator) -> None:
-    assert root.get("/admin/blast-radius/").context["simulated"] == []
-    simulation.simulate.cache_clear()
-    with (
-        mock.patch.object(Sender, "_choose", autospec=True, side_effect=Sender._choose) as chosen,
-        mock.patch.object(Schedule, "begin", autospec=True, side_effect=Schedule.begin) as begun,
-    ):
-        rows = root.get("/admin/blast-radius/?queues=32&simulate=1").context["simulated"]
-    assert min(chosen.call_count, begun.call_count) > 1_000
-    single, any_of_three, late, ours = (row["result"] for row in rows)
-    assert ours.p99_ratio < any_of_three.p99_ratio < late.p99_ratio
-    assert ours.hit < late.hit
-    assert ours.per_second > late.per_second
-    assert single.per_second > ours.per_second  # what the cap costs
 
 
 def test_the_designs_of_the_slides_stand_beside_each_other(root: Operator) -> None:

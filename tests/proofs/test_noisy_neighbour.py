@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from delivery.admin import simulation
 from delivery.queues import message_handling
+from delivery.queues.blast_radius import PUBLISHED
 from proofs.noise import closed_loop, noise_figures, queue_trial
 from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, TENANTS, Plan
-from proofs.noise.designs import DESIGNS, OUR_QUEUES, OURS, SEED_TABLE, WORKERS
+from proofs.noise.designs import DESIGNS, OUR_QUEUES, OURS, WORKERS
 from proofs.noise.queue_trial import NOISES, PHASES
-from tests.support import commands
+from tests.support import commands, queue_simulation
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_ctrl_c_ends_it_with_a_sentence() -> None:
 
 
 def test_the_slides_table_is_theirs() -> None:
-    sets = {tenant: frozenset(processors) for tenant, processors in SEED_TABLE.items()}
+    sets = {tenant: frozenset(processors) for tenant, processors in PUBLISHED.items()}
     assert all(len(processors) == 3 for processors in sets.values())
     assert sets[6] == sets[10], "two tenants of theirs have the same three"
     assert sum(bool(sets[NOISY] & sets[tenant]) for tenant in QUIET_TENANTS) == 13
@@ -199,7 +199,7 @@ def test_the_other_designs_have_shorter_phases_that_still_tell_of_times() -> Non
 # --- how long a hang is felt, in simulated time ---
 
 
-class _HangingRun(simulation._OurRun):
+class _HangingRun(queue_simulation.Run):
     """A phase of our design in which each delivery of the noisy tenant hangs for so many seconds, and fails."""
 
     hangs = 0.0
@@ -211,15 +211,15 @@ class _HangingRun(simulation._OurRun):
 
     def _answer(self, worker: int, request: Any) -> None:
         if request.tenant == self.noisy and self.hangs:
-            self.sender.over(str(request.number), 0, simulation._RECEIVER, failed=True)
+            self.sender.over(str(request.number), 0, queue_simulation.RECEIVER, failed=True)
         super()._answer(worker, request)
 
 
 def delayed(monkeypatch: pytest.MonkeyPatch, *, hangs: float, seconds: float) -> int:
     """How many requests of quiet tenants take 0.2 s longer than the same ones without poison."""
-    monkeypatch.setattr(simulation, "PHASE_SECONDS", seconds)
-    design, noisy = simulation.ours(len(TENANTS), OUR_QUEUES), NOISY - 1
-    quiet, beside = _HangingRun(design, noisy, 1), _HangingRun(design, noisy, simulation.NOISY_SENDERS)
+    monkeypatch.setattr(queue_simulation, "PHASE_SECONDS", seconds)
+    design, noisy = queue_simulation.ours(len(TENANTS), OUR_QUEUES), NOISY - 1
+    quiet, beside = _HangingRun(design, noisy, 1), _HangingRun(design, noisy, queue_simulation.NOISY_SENDERS)
     beside.hangs = hangs
     before, after = quiet.run(), beside.run()
     pairs = [pair for tenant in range(noisy) for pair in zip(before[tenant], after[tenant], strict=False)]

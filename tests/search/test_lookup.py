@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from portal.dynamo import meter
 from portal.schema.keys import digest
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import index_lookup, stored, ticket_search, tokenizer
+from tickets.search import index_lookup, stored, ticket_search
 from tickets.search.index import segments
-from tickets.search.tokenizer import Rules
 
 
 @pytest.fixture
@@ -107,18 +104,3 @@ def test_where_more_blocks_hold_a_word_than_are_read_the_text_decides(
     assert result.about is None
     assert {int(hit.summary.number) for hit in result.hits} <= {3}
     assert ticket_search.TOO_MANY in result.explanations
-
-
-def test_while_a_new_tokenizer_is_rolled_out_what_either_wrote_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = MemoryDesk()
-    old = desk.ticket("printer with paper")
-    monkeypatch.setitem(tokenizer.RULES, 2, replace(tokenizer.RULES[1], function_words=frozenset({"paper"})))
-    new = desk.ticket("printer with paper", index=False)
-    terms = tokenizer.terms
-    monkeypatch.setattr(tokenizer, "terms", lambda text: terms(text, 2))
-    desk.index([new], version=2)
-    assert terms("with paper", 2) == {"with": 1}
-    numbers = [int(hit.summary.number) for hit in ticket_search.find(desk.agent, "printer paper ").hits]
-    assert {*numbers} == {old, new}
-    assert ticket_search.find(desk.agent, "printer paper ").about == 2
-    assert isinstance(tokenizer.RULES[2], Rules)

@@ -187,7 +187,6 @@ def test_a_new_version_of_the_tokenizer_is_rolled_out_by_a_rebuild(
     open_tickets(alice)
     follower.fold()
     monkeypatch.setattr(tokenizer, "VERSION", 2)
-    monkeypatch.setitem(tokenizer.RULES, 2, tokenizer.RULES[1])
     assert not index_check.report(alice.repository).is_current
     assert commands.run("verify_search", "--tenant", "acme").status == 3
     merge_all(alice)

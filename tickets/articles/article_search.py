@@ -55,11 +55,8 @@ def find_in(known: Catalogue, desk: TenantContext, text: str, *, public: bool) -
     query, _ = search_query.parse(text)
     if not query.phrases or any(getattr(query, name) for name in _ONLY_TICKETS):
         return []
-    reads = [
-        [_read(known, version, term) for term in index_lookup.asked_terms(query, version=version)]
-        for version in known.words
-    ]
-    if not any(reads):
+    reads = [_read(known, term) for term in dict.fromkeys(index_lookup.asked_terms(query))]
+    if not reads or not known.cards:
         return []
     best = ranking.propose(reads, tickets=len(known.cards), newest_first=False).best
     rarities = ranking.rarities(reads, len(known.cards))
@@ -87,11 +84,8 @@ def suggest(desk: TenantContext, text: str, *, public: bool, limit: int = SUGGES
 def suggest_from(known: Catalogue, text: str, *, limit: int = SUGGESTED) -> list[Card]:
     """Do the same with a catalogue that was read."""
     words = _telling(text)
-    reads = [
-        [_read(known, version, AskedTerm(WordMatcher((word,), has_forms=True), n)) for n, word in enumerate(words)]
-        for version in known.words
-    ]
-    if not words or not reads:
+    reads = [_read(known, AskedTerm(WordMatcher((word,), has_forms=True), n)) for n, word in enumerate(words)]
+    if not words or not known.cards:
         return []
     proposed = ranking.propose(reads, tickets=len(known.cards), newest_first=False)
     ranked = dict.fromkeys(map(ranking.number_of, [*proposed.best, *proposed.nearly]))
@@ -103,10 +97,9 @@ def card_of(item: PublishedItem) -> Card:
     return Card(int(item.number), item.title, "", item.section, bool(item.is_public), item.published_at)
 
 
-def _read(known: Catalogue, version: int, term: AskedTerm) -> TermRead:
+def _read(known: Catalogue, term: AskedTerm) -> TermRead:
     """Return what the catalogue has of a word, as a lookup in the index of tickets does."""
-    words = known.words[version]
-    entries = {name: [entry] for bounds in term.ranges for name, entry in words.between(*bounds)}
+    entries = {name: [entry] for bounds in term.ranges for name, entry in known.words.between(*bounds)}
     return TermRead.of(term, True, entries)
 
 
@@ -123,8 +116,8 @@ def _telling(text: str) -> list[str]:
     return sorted(telling, key=len, reverse=True)[:_WORDS]
 
 
-def _fits(reads: Sequence[Sequence[TermRead]], number: int) -> bool:
-    places = [read.postings[number] for version in reads for read in version if number in read.postings]
+def _fits(reads: Sequence[TermRead], number: int) -> bool:
+    places = [read.postings[number] for read in reads if number in read.postings]
     return len(places) > 1 or any(place & Places.TITLE for place in places)
 
 

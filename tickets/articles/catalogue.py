@@ -72,7 +72,7 @@ class Catalogue:
     edition: str = ""
     sections: tuple[Section, ...] = ()
     cards: Mapping[int, Card] = field(default_factory=dict)
-    _blocks: Sequence[tuple[int, int, bytes]] = ()  # number, version of the tokenizer, words
+    _blocks: Sequence[tuple[int, bytes]] = ()  # number, words
 
     @property
     def groups(self) -> list[tuple[Section | None, list[Card]]]:
@@ -86,16 +86,16 @@ class Catalogue:
         return [(place, found) for place in places if (found := by_section[place.id if place else ""])]
 
     @cached_property
-    def words(self) -> Mapping[int, CatalogueTerms]:
-        """The terms of all articles by versions of the tokenizer."""
-        found: dict[int, dict[bytes, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
-        for number, version, block in self._blocks:
+    def words(self) -> CatalogueTerms:
+        """The terms of all articles."""
+        found: dict[bytes, dict[int, int]] = defaultdict(dict)
+        for number, block in self._blocks:
             try:
                 for term, posting in postings.block_entries(block):
-                    found[version][term][number] = posting[0]
+                    found[term][number] = posting[0]
             except UNREADABLE:
                 continue  # of an article that was tampered with, no words are found
-        return {version: CatalogueTerms.of(terms) for version, terms in found.items()}
+        return CatalogueTerms.of(found)
 
 
 def sections_of(item: CentreItem) -> tuple[Section, ...]:
@@ -128,7 +128,7 @@ def read(desk: TenantContext, *, public: bool) -> Catalogue:
         centre.edition if centre else "",
         sections_of(centre) if centre else (),
         {int(one.number): _card(one) for one in cards},
-        [(int(one.number), int(one.words_version), one.words) for one in cards],
+        [(int(one.number), one.words) for one in cards],
     )
     _known.put(key, made)
     return made

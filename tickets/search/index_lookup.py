@@ -127,11 +127,9 @@ def _lowering(by: int, places: Places | None) -> bytes | None:
 # --- what to ask for ---
 
 
-def asked_terms(
-    query: SearchQuery, *, people: Sequence[str] = (), version: int = tokenizer.VERSION, with_notes: bool = False
-) -> list[AskedTerm]:
+def asked_terms(query: SearchQuery, *, people: Sequence[str] = (), with_notes: bool = False) -> list[AskedTerm]:
     """Return what the index is asked for. `people` are the ids of those who are meant by `from:`, where it is known."""
-    of_phrases = [_of_phrase(n, phrase, version) for n, phrase in enumerate(query.phrases)]
+    of_phrases = [_of_phrase(n, phrase) for n, phrase in enumerate(query.phrases)]
     of_phrases.sort(key=lambda terms: max((_length(term.matcher) for term in terms), default=0), reverse=True)
     in_turns = chain.from_iterable(zip_longest(*of_phrases))
     found = [term for term in in_turns if term is not None][:WORDS_LIMIT]
@@ -142,7 +140,7 @@ def asked_terms(
     if people:
         found.append(AskedTerm(WordMatcher(tuple(map(requester_term, people))), next(parts)))
     elif query.requester:
-        longest = max(matchers(Phrase(query.requester, is_exact=True), version), key=_length)
+        longest = max(matchers(Phrase(query.requester, is_exact=True)), key=_length)
         found.append(AskedTerm(longest, next(parts), places=Places.LABEL))
     return [replace(term, with_notes=with_notes) for term in found]
 
@@ -153,12 +151,10 @@ def tell_all(query: SearchQuery) -> bool:
     return len(plain) == len(query.phrases) <= WORDS_LIMIT and not query.without and not query.number
 
 
-def _of_phrase(at: int, phrase: Phrase, version: int) -> list[AskedTerm]:
+def _of_phrase(at: int, phrase: Phrase) -> list[AskedTerm]:
     """Return the terms that a ticket with the phrase has, the most telling one first."""
-    parts = matchers(phrase, version)
-    telling = [
-        part for part in parts if part.is_beginning or not tokenizer.is_function_word(part.spellings[0], version)
-    ]
+    parts = matchers(phrase)
+    telling = [part for part in parts if part.is_beginning or not tokenizer.is_function_word(part.spellings[0])]
     if tokenizer.is_unspaced(phrase.text):
         others = [part for part in telling if not tokenizer.is_unspaced(part.spellings[0])]
         return [AskedTerm(part, at) for part in (*_of_characters(phrase.text), *others)]
@@ -207,7 +203,7 @@ class _Plan:
 
 
 _Range = tuple[bytes, bytes, AskedTerm]
-Ask = Callable[[Sequence[int]], Sequence[AskedTerm]]  # the words to ask for, by versions of the tokenizer
+Ask = Callable[[], Sequence[AskedTerm]]  # the words to ask for
 
 
 class IndexLookup:
@@ -218,10 +214,6 @@ class IndexLookup:
         self._state = IndexState()
         self._blocks: dict[BlockId, bytes] = {}
         self.is_damaged = False  # a block is lost, or cannot be read
-
-    @property
-    def versions(self) -> Sequence[int]:
-        return _versions(self._state)
 
     @property
     def is_empty(self) -> bool:
@@ -255,11 +247,8 @@ class IndexLookup:
         self._state = read_state(self._repository, consistent=consistent)
         _known.put(self._repository.tenant_id, replace(self._state, new=()))
 
-    def _asked(self, state: IndexState) -> dict[AskedTerm, None]:
-        return dict.fromkeys(self._ask(_versions(state)))
-
     def _plan(self, state: IndexState) -> _Plan:
-        ranges = [(*bounds, term) for term in self._asked(state) for bounds in term.ranges]
+        ranges = [(*bounds, term) for term in dict.fromkeys(self._ask()) for bounds in term.ranges]
         return _planned(state.headers, ranges, self._limit)
 
     def _read_blocks(self, plan: _Plan, *, consistent: bool) -> bool:
@@ -271,7 +260,7 @@ class IndexLookup:
         return None not in found
 
     def _collected(self, plan: _Plan) -> dict[AskedTerm, TermRead]:
-        asked = self._asked(self._state)
+        asked = dict.fromkeys(self._ask())
         everything = [(*bounds, term) for term in asked for bounds in term.ranges]
         read = [
             (f"Block {number} of segment {segment}", self._blocks.get((segment, number)), wanting)
@@ -327,9 +316,3 @@ def _collect(block: bytes, wanting: Sequence[_Range], entries: Mapping[AskedTerm
 
 _known: Final[BoundedCache[str, IndexState]] = BoundedCache(_REMEMBERED)  # headers that this process has seen
 forget: Final = _known.clear  # as a process that was just started
-
-
-def _versions(state: IndexState) -> tuple[int, ...]:
-    """Return the versions by which words are folded. One that this process does not know yet waits for one that
-    does."""
-    return tuple(version for version in state.versions if version in tokenizer.RULES) or (tokenizer.VERSION,)

@@ -48,20 +48,19 @@ class Proposals:
 
 
 def propose(
-    of_versions: Sequence[Sequence[TermRead]], *, tickets: int, among: Collection[int] | None = None, newest_first: bool
+    reads: Sequence[TermRead], *, tickets: int, among: Collection[int] | None = None, newest_first: bool
 ) -> Proposals:
-    """Return the proposals: terms by version of the tokenizer, `tickets` is how many there are.
+    """Return the proposals, of which each part of the query must hold; `tickets` is how many there are.
 
-    Each part of the query must hold by the terms of some version. `among` leaves out all other tickets.
+    `among` leaves out all other tickets.
     """
-    narrowing = _narrowing(of_versions)
+    narrowing = _narrowing(reads)
     if narrowing:
         numbers = set.intersection(*sorted(narrowing.values(), key=len))
     else:  # all were cut off: any ticket with the rarest of them
-        numbers = {*min((read.postings for reads in of_versions for read in reads), key=len, default={})}
+        numbers = {*min((read.postings for read in reads), key=len, default={})}
     if among is not None:
         numbers &= {*among}
-    reads = _different(of_versions)
     best = _ranked(numbers, reads, tickets, newest_first=newest_first)
     nearly: list[int] = []
     if len(best) < FEW and len(narrowing) > 1:
@@ -71,23 +70,19 @@ def propose(
     return Proposals(best, bool(narrowing), nearly)
 
 
-def may_be_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int) -> bool:
+def may_be_in_comments(reads: Sequence[TermRead], part: int, number: int) -> bool:
     """Tell whether a part of the query may stand in a ticket's comments or notes, for all that the index knows."""
-    return any(
-        all(
-            read.postings.get(number, 0) & Places.COMMENT
-            for read in reads
-            if read.term.part == part and read.is_complete and not read.term.only_ranks
-        )
-        for reads in of_versions
+    return all(
+        read.postings.get(number, 0) & Places.COMMENT
+        for read in reads
+        if read.term.part == part and read.is_complete and not read.term.only_ranks
     )
 
 
-def is_in_comments(of_versions: Sequence[Sequence[TermRead]], part: int, number: int, *, is_word: bool) -> bool:
+def is_in_comments(reads: Sequence[TermRead], part: int, number: int, *, is_word: bool) -> bool:
     """Tell whether the index has a part of the query, as one word or as a whole, in a ticket's comments or notes."""
     return any(
         read.postings.get(number, 0) & Places.COMMENT
-        for reads in of_versions
         for read in reads
         if read.term.part == part and (is_word or read.term.only_ranks)
     )
@@ -113,27 +108,16 @@ def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *
     return ranks
 
 
-def _narrowing(of_versions: Sequence[Sequence[TermRead]]) -> dict[int, set[int]]:
-    """Return the tickets of each part of the query that narrows the search down, in every version."""
-    parts: dict[int, set[int]] = {}
-    free: set[int] = set()
-    wanted = {read.term.part for reads in of_versions for read in reads}
-    for reads in of_versions:
-        for part in wanted:
-            telling = [r for r in reads if r.term.part == part and r.is_complete and not r.term.only_ranks]
-            if telling:
-                telling.sort(key=lambda r: len(r.postings))
-                parts.setdefault(part, set()).update(
-                    set(telling[0].postings).intersection(*(r.postings for r in telling[1:]))
-                )
-            else:
-                free.add(part)
-    return {part: numbers for part, numbers in parts.items() if part not in free}
-
-
-def _different(of_versions: Sequence[Sequence[TermRead]]) -> list[TermRead]:
-    """Leave out terms that another version asks for as well."""
-    return list({read.term: read for reads in of_versions for read in reads}.values())
+def _narrowing(reads: Sequence[TermRead]) -> dict[int, set[int]]:
+    """Return the tickets of each part of the query that narrows the search down."""
+    telling: dict[int, list[TermRead]] = defaultdict(list)
+    for read in sorted(reads, key=lambda read: len(read.postings)):
+        if read.is_complete and not read.term.only_ranks:
+            telling[read.term.part].append(read)
+    return {
+        part: set(fewest.postings).intersection(*(one.postings for one in more))
+        for part, (fewest, *more) in telling.items()
+    }
 
 
 def _rarity(having: int, tickets: int) -> float:
@@ -141,10 +125,10 @@ def _rarity(having: int, tickets: int) -> float:
     return 2 ** (round(2 * math.log2(math.log(2 + tickets / (having + 1)))) / 2)
 
 
-def rarities(of_versions: Sequence[Sequence[TermRead]], tickets: int) -> dict[int, float]:
+def rarities(reads: Sequence[TermRead], tickets: int) -> dict[int, float]:
     """Return for each part of the query how much it says: as much as the rarest of its words."""
     found: dict[int, float] = {}
-    for read in _different(of_versions):
+    for read in reads:
         if not read.term.only_ranks:
             rarity = _rarity(len(read.postings), tickets)
             found[read.term.part] = max(rarity, found.get(read.term.part, 0.0))

@@ -117,7 +117,7 @@ def warm(tenant: TenantContext) -> None:
 
     Raises Throttled, Unavailable.
     """
-    IndexLookup(tenant.repository, lambda versions: ()).begin()
+    IndexLookup(tenant.repository, lambda: ()).begin()
 
 
 def _fits(matcher: TextMatcher, query: SearchQuery, text: TicketText) -> bool:

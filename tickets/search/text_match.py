@@ -69,9 +69,9 @@ class WordMatcher:
         return next(self._stemmed) < FORMS_LIMIT and any(tokenizer.has_stem(folded, found) for found in self._stems)
 
 
-def matchers(phrase: Phrase, version: int = tokenizer.VERSION) -> tuple[WordMatcher, ...]:
+def matchers(phrase: Phrase) -> tuple[WordMatcher, ...]:
     """Return a matcher for each word of a phrase, in order. Only a word that stands alone has other forms."""
-    found = tokenizer.words(phrase.text, version)
+    found = tokenizer.words(phrase.text)
     last = len(found) - 1
     return tuple(
         WordMatcher(

@@ -283,7 +283,7 @@ class Search:
         self.tenant, self.query, self._within, self._also, self._places = tenant, query, within, also, places
         self._conditions = Conditions(query, within, zone=tenant.zone)
         self._lookup = IndexLookup(tenant.repository, self._ask, limit=limit)
-        self._reads: list[list[TermRead]] = []
+        self._reads: list[TermRead] = []
         self._beside: list[TermRead] = []
         self._rarities: dict[int, float] = {}
         self._now = clock.now()
@@ -310,13 +310,13 @@ class Search:
         found, among = answers[0], answers[1] if listing else None
         self.sifts = not self._conditions.are_known(by_list=among is not None)
         self._beside = [found[term] for term in self._also]
-        self._reads = [[found[term] for term in terms] for terms in self._terms(self._lookup.versions)]
+        self._reads = [found[term] for term in dict.fromkeys(self._terms())]
         self._rarities = ranking.rarities(self._reads, self.tickets)
         if self._lookup.is_empty and self.tickets:
             self.explanations += (NOTHING_INDEXED,)
         elif self._lookup.is_damaged:
             self.explanations += (PARTLY_LOST,)
-        elif not all(read.is_complete for reads in self._reads for read in reads):
+        elif not all(read.is_complete for read in self._reads):
             self.explanations += (TOO_MANY,)
         return ranking.propose(self._reads, tickets=self.tickets, among=among, newest_first=newest_first)
 
@@ -405,20 +405,14 @@ class Search:
             pieces, where = (Piece(_(OLDER), is_match=False),), Where.COMMENT
         return Hit(match.text.summary, snippets.title(match), pieces, where)
 
-    def _terms(self, versions: Sequence[int]) -> list[list[AskedTerm]]:
-        """Return what the index is asked for, by the rules of each version of the tokenizer; once if they agree."""
+    def _terms(self) -> list[AskedTerm]:
         people = sorted(self._conditions.requesters or ())
         with_notes = self.tenant.is_agent and (self._places is None or Places.COMMENT in self._places)
-        found: list[list[AskedTerm]] = []
-        for version in versions:
-            terms = index_lookup.asked_terms(self.query, people=people, version=version, with_notes=with_notes)
-            terms = [term if term.places else replace(term, places=self._places) for term in terms]
-            if terms not in found:
-                found.append(terms)
-        return found
+        terms = index_lookup.asked_terms(self.query, people=people, with_notes=with_notes)
+        return [term if term.places else replace(term, places=self._places) for term in terms]
 
-    def _ask(self, versions: Sequence[int]) -> list[AskedTerm]:
-        return [*self._also, *(term for terms in self._terms(versions) for term in terms)]
+    def _ask(self) -> list[AskedTerm]:
+        return [*self._also, *self._terms()]
 
     def _read_counter(self) -> None:
         item = self.tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
@@ -426,11 +420,11 @@ class Search:
 
     def _may_stand(self, number: int) -> Places:
         """Return the places in which words of the query may stand in a ticket, for all that the index knows."""
-        asked = {read.term.part for reads in self._reads for read in reads if read.is_complete}
+        asked = {read.term.part for read in self._reads if read.is_complete}
         if self.query.without or not asked.issuperset(range(len(self.query.phrases))):
             return _EVERYWHERE
         found = 0
-        for read in (read for reads in self._reads for read in reads):
+        for read in self._reads:
             found |= read.postings.get(number, 0)
         return Places(found & _EVERYWHERE)
 

@@ -1,7 +1,7 @@
 """Take texts apart into words: the terms that are indexed, and the places of words in a text.
 
 Both sides of the index use it: what was folded when a ticket was written is found by folding what somebody types in
-the same way. VERSION grows with every change of the rules, so that segments of before are searched by theirs.
+the same way. VERSION grows with every change of the rules: what was indexed by those of before is then indexed anew.
 
 Words are runs of letters and digits. Scripts without spaces between words are indexed by pairs of characters, and by
 the last one alone, so that any piece of such a text is found.
@@ -17,7 +17,6 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -103,16 +102,6 @@ _KEPT: Final = 40  # characters of a word
 _KEPT_OF_LONG: Final = 16  # characters of a word that is longer than WHOLE_LIMIT: base64, digests
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Hold what may differ from version to version. `function_words` are folded, and not indexed."""
-
-    function_words: frozenset[str]
-
-
-RULES: Final[dict[int, Rules]] = {1: Rules(FUNCTION_WORDS)}
-
-
 class Word(NamedTuple):
     """Hold a word's place in the text as it stands, and its folded forms: how it is spelt, then with ae for ä.
 
@@ -184,7 +173,7 @@ _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _STROKES: Final = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
 
 
-def words(text: str, version: int = VERSION) -> list[Word]:
+def words(text: str) -> list[Word]:
     """Return the words of a text in order, function words among them. Positions are those of the text as given."""
     return [Word(start, end, *spelling) for start, end, spelling in spelt(without_symbols(text))]
 
@@ -219,14 +208,13 @@ def bare(text: str) -> str:
     return _UNSEEN.sub("", unicodedata.normalize("NFKD", text).translate(_STROKES))
 
 
-def terms(text: str, version: int = VERSION) -> dict[str, int]:
+def terms(text: str) -> dict[str, int]:
     """Return what is indexed of a text, at most TERMS_LIMIT terms, each with the number of times it is there."""
-    left_out = RULES[version].function_words
     counts: dict[str, int] = {}
     for term in _terms(text):
         if term in counts:
             counts[term] += 1
-        elif term not in left_out and len(counts) < TERMS_LIMIT:
+        elif term not in FUNCTION_WORDS and len(counts) < TERMS_LIMIT:
             counts[term] = 1
     return counts
 
@@ -252,9 +240,9 @@ def is_unspaced(text: str) -> bool:
     return _IS_UNSPACED.search(text) is not None
 
 
-def is_function_word(folded: str, version: int = VERSION) -> bool:
+def is_function_word(folded: str) -> bool:
     """Tell whether a folded word is so common that it is not indexed."""
-    return folded in RULES[version].function_words
+    return folded in FUNCTION_WORDS
 
 
 def whole(chunk: str) -> str | None:

@@ -1,9 +1,7 @@
-"""Simulate one noisy tenant among twenty, for the operators' page: an order of designs, not a measurement.
+"""Simulate the closed loop of `noisy_neighbour` in no time, with the product's own sender and schedules.
 
-It is the closed loop of the published experiment: each tenant sends its next message 0.1 s after the last one was
-answered, and the noisy one has 15 senders in the second phase. Eight workers have three slots each. Work takes 0.223 s
-and a log-normal part (median 0.06 s), and nothing is random from one call to the next. Our own design is run by the
-product's code; only time, work and the queues themselves are made up.
+Each tenant sends its next message 0.1 s after the last one was answered, and the noisy one has 15 senders in the second
+phase. Eight workers have three slots each. Only time, work and the queues themselves are made up.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from statistics import fmean
 from typing import Final
 
 from delivery.queues import limits, queue_sets
@@ -27,55 +23,21 @@ WORKERS: Final = 8
 SLOTS: Final = 3
 NOISY_SENDERS: Final = 15
 PHASE_SECONDS: Final = 60.0
-REFRESH_SECONDS: Final = 12.0  # the published minute, as a part of a phase
 _THINK: Final = 0.1
-_HIT: Final = 1.1  # a tenant is hit when its mean grows by more
-_RECEIVER: Final = "receiver"
+RECEIVER: Final = "receiver"
 
 
 @dataclass(frozen=True)
 class QueueDesign:
-    """Say who sends where.
-
-    `sets` is by tenant, in order; `servers` says which workers serve each queue. With `is_late` a tenant sends to its
-    queue that was the emptiest at the last refresh, else to any of its queues.
-    """
+    """The queues of each tenant, in order, and the workers of each queue."""
 
     sets: tuple[tuple[int, ...], ...]
     servers: tuple[tuple[int, ...], ...]
-    is_late: bool = False
-    is_ours: bool = False
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """Compare the quiet tenants' p99 and means in both phases, and all messages of a second in the second."""
-
-    p99_ratio: float
-    hit: int
-    per_second: float
 
 
 def ours(tenants: int, queues: int) -> QueueDesign:
-    """Return the product's design: the sets that it gives to so many tenants, and the workers of each queue."""
     sets = tuple(tuple(sorted(queue_sets.nth(place, queues))) for place in range(tenants))
-    serving = limits.workers_of(WORKERS, queues)
-    return QueueDesign(sets, tuple(tuple(sorted(workers)) for workers in serving), is_ours=True)
-
-
-@cache
-def simulate(design: QueueDesign, noisy: int) -> Simulated:
-    """Run both phases; `noisy` is the place of the noisy tenant. Takes a second or less the first time."""
-    run = _OurRun if design.is_ours else _Run
-    quiet, loud = (run(design, noisy, senders).run() for senders in (1, NOISY_SENDERS))
-    others = [tenant for tenant in range(len(design.sets)) if tenant != noisy]
-    before, after = (_p99([took for tenant in others for took in phase[tenant]]) for phase in (quiet, loud))
-    hit = sum(fmean(loud[tenant]) > _HIT * fmean(quiet[tenant]) for tenant in others if loud[tenant])
-    return Simulated(after / before, hit, sum(map(len, loud.values())) / PHASE_SECONDS)
-
-
-def _p99(values: list[float]) -> float:
-    return sorted(values)[min(len(values) - 1, len(values) * 99 // 100)]
+    return QueueDesign(sets, tuple(tuple(sorted(workers)) for workers in limits.workers_of(WORKERS, queues)))
 
 
 @dataclass
@@ -88,8 +50,8 @@ class _Request:
 
 
 @dataclass
-class _Run:
-    """One phase of a published design. `_OurRun` says what the product does instead."""
+class Run:
+    """One phase."""
 
     design: QueueDesign
     noisy: int
@@ -107,7 +69,6 @@ class _Run:
         self.queues: list[deque[_Request]] = [deque() for _ in self.design.servers]
         self.served = [[q for q, by in enumerate(self.design.servers) if worker in by] for worker in range(WORKERS)]
         self.busy: list[Counter[int]] = [Counter() for _ in range(WORKERS)]  # by worker, the queue of each slot
-        self.best: dict[int, int] = {}
         self._prepare()
         for tenant in tenants:
             for _ in range(self.noisy_senders if tenant == self.noisy else 1):
@@ -138,30 +99,44 @@ class _Run:
         self._at(request.work, lambda: self._answer(worker, request))
 
     def _answer(self, worker: int, request: _Request) -> None:
+        self.schedules[worker].end(request.queue, _id(request.tenant))
+        self.sender.over(str(request.number), 0, RECEIVER)
         self.busy[worker][request.queue] -= 1
         self.took[request.tenant].append(self.now - request.begun)
         self._at(_THINK, lambda: self._begin(request.tenant))
         self._work(worker)
+        self._pump()
 
     def _prepare(self) -> None:
-        """Let each tenant learn which of its queues are the emptiest: all run there until the next time."""
-        for tenant, mine in enumerate(self.design.sets):
-            least = min(len(self.queues[queue]) for queue in mine)
-            self.best[tenant] = self.chance.choice([queue for queue in mine if len(self.queues[queue]) == least])
-        self._at(REFRESH_SECONDS, self._prepare)
+        transport = _Arriving(len(self.queues), lambda queue, key: self._arrive(queue, self.sent[key]))
+        self.sender = Sender(transport, workers=WORKERS, slots=SLOTS, clock=lambda: self.now, chance=self.chance)
+        self.schedules = [Schedule(SLOTS, clock=lambda: self.now) for _ in range(WORKERS)]
+        self.sent: dict[str, _Request] = {}
 
     def _send(self, request: _Request) -> None:
-        tenant = request.tenant
-        self._arrive(
-            self.best[tenant] if self.design.is_late else self.chance.choice(self.design.sets[tenant]), request
-        )
+        key = str(request.number)
+        self.sent[key] = request
+        message = Message(_id(request.tenant), key, "", 0, RECEIVER)
+        self.sender.offer([Offer(message, self.design.sets[request.tenant])])
+        self._pump_in_time()
 
     def _work(self, worker: int) -> None:
-        """Take the next message, from the queue of which this worker has the fewest."""
-        waiting = [queue for queue in self.served[worker] if self.queues[queue]]
-        if waiting:
-            queue = min(waiting, key=lambda queue: self.busy[worker][queue])
-            self._start(worker, self.queues[queue].popleft())
+        schedule = self.schedules[worker]
+        for queue in schedule.in_turn(queue for queue in self.served[worker] if self.queues[queue]):
+            if schedule.free:
+                request = self.queues[queue].popleft()
+                if later := schedule.begin(queue, _id(request.tenant)):
+                    self._at(later, lambda queue=queue, request=request: self._arrive(queue, request))  # type: ignore[misc]
+                else:
+                    self._start(worker, request)
+
+    def _pump(self) -> None:
+        self.sender.pump()
+        self._pump_in_time()
+
+    def _pump_in_time(self) -> None:
+        if (seconds := self.sender.seconds_to_pump()) is not None:
+            self._at(seconds, self._pump)
 
 
 class _Arriving(QueueTransport):
@@ -179,47 +154,6 @@ class _Arriving(QueueTransport):
         for message in messages:
             self._arrive(queue, message.event_id)
         return []
-
-
-class _OurRun(_Run):
-    """One phase of the product's design: its sender chooses and holds back, its workers' schedules begin."""
-
-    def _prepare(self) -> None:
-        transport = _Arriving(len(self.queues), lambda queue, key: self._arrive(queue, self.sent[key]))
-        self.sender = Sender(transport, workers=WORKERS, slots=SLOTS, clock=lambda: self.now, chance=self.chance)
-        self.schedules = [Schedule(SLOTS, clock=lambda: self.now) for _ in range(WORKERS)]
-        self.sent: dict[str, _Request] = {}
-
-    def _send(self, request: _Request) -> None:
-        key = str(request.number)
-        self.sent[key] = request
-        message = Message(_id(request.tenant), key, "", 0, _RECEIVER)
-        self.sender.offer([Offer(message, self.design.sets[request.tenant])])
-        self._pump_in_time()
-
-    def _work(self, worker: int) -> None:
-        schedule = self.schedules[worker]
-        for queue in schedule.in_turn(queue for queue in self.served[worker] if self.queues[queue]):
-            if schedule.free:
-                request = self.queues[queue].popleft()
-                if later := schedule.begin(queue, _id(request.tenant)):
-                    self._at(later, lambda queue=queue, request=request: self._arrive(queue, request))  # type: ignore[misc]
-                else:
-                    self._start(worker, request)
-
-    def _answer(self, worker: int, request: _Request) -> None:
-        self.schedules[worker].end(request.queue, _id(request.tenant))
-        self.sender.over(str(request.number), 0, _RECEIVER)
-        super()._answer(worker, request)
-        self._pump()
-
-    def _pump(self) -> None:
-        self.sender.pump()
-        self._pump_in_time()
-
-    def _pump_in_time(self) -> None:
-        if (seconds := self.sender.seconds_to_pump()) is not None:
-            self._at(seconds, self._pump)
 
 
 def _id(tenant: int) -> str:
