@@ -118,7 +118,7 @@ class TenantAdmin(DynamoAdmin):
     @admin.display(description="members")
     def people(self, obj: Any) -> Any:
         url = reverse("admin:tenants_membership_changelist")
-        return format_html('<a href="{}?tenant_id={}">Its members</a>; act as one on their page', url, obj.tenant_id)
+        return format_html('<a href="{}?tenant_id={}">Its members</a> (open one to act as them)', url, obj.tenant_id)
 
     @admin.display(description="deletion")
     def deletion(self, obj: Any) -> Any:

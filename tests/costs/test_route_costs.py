@@ -18,6 +18,7 @@ from portal.load import measurement, reporting, route_costs, spending
 from portal.load.route_costs import READS, TRIPS, WRITES, RouteCosts, RouteDay
 from portal.load.spending import CostBatch
 from portal.version_number import VERSION
+from tenants.lifecycle.stored import CERTIFICATES, CertificateItem
 from tests.support.noise import telling
 from tests.support.operators import Operator, calls, make_operator, text_of
 from tests.support.world import World
@@ -169,26 +170,67 @@ def test_the_page_finds_routes_and_the_one_whose_single_requests_cost_most(world
     assert "1,055" in text_of(root.get(PAGE))
 
 
-def test_operators_see_all_desks_of_a_month_page_by_page_and_the_platform(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def november(world: World, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    """A day of November, on the day before which two desks, a deleted one and the platform have spent something."""
     make_operator()
-    root = Operator.signed_in()
-    monkeypatch.setattr("tickets.admin.cost_pages.DESKS", 1)
     monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 20, 12, tzinfo=UTC))
-    for tenant_id, units in (
-        (world.tenants["acme"].tenant_id, 1e6),
-        (world.tenants["globex"].tenant_id, 2e6),
-        ("", 3e6),
-    ):
+    spent = {world.tenants["acme"].tenant_id: 1e6, world.tenants["globex"].tenant_id: 2e6, "d" * 32: 4e6, "": 3e6}
+    for tenant_id, units in spent.items():
         spending.write(CostBatch(tenant_id, "2026-11-19", Counter({"w:Support.Tickets": units})), "platform")  # type: ignore[dict-item]
-    first = root.get("/admin/costs/")
-    assert "acme 0 0 1,000,000 0 $0.625000" in text_of(first)
-    assert "globex" not in text_of(first)
-    assert "All that belongs to no desk 0 0 3,000,000 0 $1.875000" in text_of(first)
-    second = text_of(root.get("/admin/costs/?month=2026-11&after=acme"))
-    assert "globex 0 0 2,000,000 0 $1.250000" in second
+    issued = CertificateItem(CERTIFICATES, "1", tenant_id="d" * 32, created_at="2026-11-20T10:00:00Z")
+    monkeypatch.setattr("tenants.lifecycle.certificates.last_issued", lambda limit: [issued])
+    return Operator.signed_in()
+
+
+def test_all_desks_and_the_platform_together_are_all_that_was_written_down(november: Operator) -> None:
+    page = text_of(november.get("/admin/costs/"))
+    for row in (
+        "acme 0 0 1,000,000 0 $0.625000 $0.625000 10.0%",
+        "globex 0 0 2,000,000 0 $1.250000 $1.250000 20.0%",
+        "These desks 0 0 3,000,000 0 $1.875000 $1.875000 30.0%",
+        "Deleted desks 0 0 4,000,000 0 $2.500000 $2.500000 40.0%",
+        "The platform \N{EN DASH} 0 3,000,000 0 $1.875000 $1.875000 30.0%",
+        "Together 0 0 10,000,000 0 $6.250000 $6.250000 100.0%",
+    ):
+        assert row in page
+    names = [row["name"] for row in november.get("/admin/costs/?order=cost").context["rows"]]
+    assert names == ["globex", "acme"]
+    lines = november.get("/admin/costs/?file=1").getvalue().decode().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["Desk", "acme", "globex", "Deleted desks", "The platform"]
+    assert sum(float(line.split(",")[6]) for line in lines[1:]) == 6.25
+
+
+def test_a_page_of_desks_says_that_it_is_one_and_the_file_has_all(
+    november: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickets.admin.cost_pages.DESKS", 1)
+    first = text_of(november.get("/admin/costs/"))
+    assert "globex" not in first
+    assert "These are some of the desks" in first
+    second = text_of(november.get("/admin/costs/?month=2026-11&after=acme"))
+    assert "globex 0 0 2,000,000" in second
     assert "Next page" not in second
+    assert len(november.get("/admin/costs/?file=1").getvalue().splitlines()) == 5
+
+
+def test_a_desks_features_are_shown_by_its_name_and_storage_is_in_no_comparison(
+    november: Operator, world: World
+) -> None:
+    acme = world.tenants["acme"].tenant_id
+    sizes = {"stored_bytes": 2**30, "file_bytes": 0}
+    spending.write(CostBatch(acme, "2026-11-20", Counter({"r:Support.Search": 8e6}), sizes=sizes), "platform")  # type: ignore[dict-item]
+    page = november.get("/admin/costs/", {"of": acme})
+    assert "By feature: acme" in text_of(page)
+    assert [(row["title"], row["dollars"]) for row in page.context["features"]] == [
+        ("Search", "$1.000000"), ("Tickets", "$0.625000"),
+    ]  # fmt: skip
+    first, second = page.context["rows"]
+    assert (first["use"], second["storage"]) == ("$1.625000", "not measured")
+    assert first["storage"].startswith("$")
+
+
+def test_operators_alone_see_what_desks_cost_and_a_wrong_month_says_so(november: Operator, world: World) -> None:
     for wrong in ("2026-13", "2027-01", "x"):
-        assert 'role="alert"' in root.get(f"/admin/costs/?month={wrong}").content.decode()
+        assert 'role="alert"' in november.get(f"/admin/costs/?month={wrong}").content.decode()
     assert world.browser("alice", "acme").get("/admin/costs/").status_code == 403

@@ -99,6 +99,13 @@ def test_before_it_begins_the_page_says_who_is_told_and_when_it_ends(
     assert "get a mail" not in text_of(root.post(membership_url(world, "bob", "acme"), {"_act_reading": "1"}))
 
 
+def test_a_reason_that_was_typed_beside_the_button_is_not_asked_again(world: World, root: ActingOperator) -> None:
+    typed = {"_act_reading": "1", "why": "Ticket 7 shows nothing"}
+    page = root.post(membership_url(world, "bob", "acme"), typed).content.decode()
+    assert "Ticket 7 shows nothing</textarea>" in page
+    assert "Say why" not in page
+
+
 def test_tickets_are_not_changed_in_the_place_of_a_viewer(world: World, root: ActingOperator) -> None:
     assert "Act as this member and change tickets" in root.says(membership_url(world, "bob", "acme"))
     assert "Act as this member and change tickets" not in root.says(membership_url(world, "vera", "acme"))

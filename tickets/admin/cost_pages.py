@@ -3,46 +3,74 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from portal import clock
+from portal import clock, spreadsheet
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
 from portal.hosting import prices
-from portal.load import route_costs
+from portal.load import route_costs, spending
 from portal.load.route_costs import READS, TRIPS, WRITES, RouteDay
 from portal.load.spending import day_of
 from portal.nosql.admin import Notice
 from portal.web.costs import costs as declared
+from tenants.lifecycle import certificates
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tickets.costs import presenters, statement
 from tickets.costs.statement import Statement
 
 DESKS: Final = 50  # of a page
+CERTIFICATES: Final = 100  # that are looked through for deleted desks
+DELETED, PLATFORM = "deleted", "platform"  # rows that are no desk's
 _DECIMALS: Final = 6
 _WEEK: Final = 7  # days ago, with which today is compared
 
+_COLUMNS: Final = (
+    "Desk", "Id", "Requests", "Read units", "Write units", "Index write units", "Use (USD)", "Storage (USD)"
+)  # fmt: skip
+
+
+class CostedDesk(NamedTuple):
+    """A desk, all deleted desks or the platform, and its statement."""
+
+    id: str
+    name: str
+    of: Statement
+
 
 @OperatorSite.page("costs/", name="costs", title="Costs")
-@declared(query="costs of the platform, costs of a day, tenant by name", trips=5, reads=60)
+@declared(query="certificate, costs of the platform, costs of a day, tenant by name", trips=5, reads=400)
 def costs(request: HttpRequest) -> HttpResponse:
-    """Show a month, `?month=2026-11`, of DESKS desks by slug, and the platform's part: two Queries, and one for each
-    desk."""
+    """Show a month, `?month=2026-11`, of DESKS desks by slug, of deleted desks and of the platform: three Queries, and
+    one for each desk.
+
+    `?order=cost` has the dearest desks of the page first, `?of=` chooses whose features are shown, and `?file=1` sends
+    all desks as CSV.
+    """
     asked, problem = request.GET.get("month", ""), ""
     try:
         month = statement.clean_month(asked)
     except Invalid as error:
         month, problem = statement.this_month(), error.message
-    desks = tenant_directory.after(request.GET.get("after", ""), limit=DESKS + 1)
-    reads = [partial(statement.stored_of, desk.tenant_id, month) for desk in desks[:DESKS]]
-    platform, *found = fan_out([partial(statement.of_platform, month), *reads])
+    if request.GET.get("file"):
+        return _file(month)
+    reads: list[Any] = [partial(_desks, month, request.GET.get("after", "")), partial(_others, month)]
+    (desks, has_more), others = fan_out(reads)
+    after = desks[-1].name if has_more else ""
+    order = "cost" if request.GET.get("order") == "cost" else "name"
+    if order == "cost":
+        desks.sort(key=lambda desk: -desk.of.use)
+    everything = [*desks, *others]
+    all_use = sum(one.of.use for one in everything)
+    chosen = next((one for one in everything if one.id == request.GET.get("of")), None)
+    sums = [CostedDesk("", name, _sum(of, month)) for name, of in (("These desks", desks), ("Together", everything))]
     context = {
         **OperatorSite.context_of(request),
         "title": f"Costs: {presenters.month_title(month)}",
@@ -50,26 +78,106 @@ def costs(request: HttpRequest) -> HttpResponse:
         "month": month,
         "previous": presenters.shifted(month, -1),
         "next": presenters.shifted(month, 1) if month < statement.this_month() else "",
-        "rows": [{"id": desk.tenant_id, "slug": desk.name, **_row(of)} for desk, of in zip(desks, found, strict=False)],
-        "sum": _dollars(sum(of.total for of in found)),
-        "platform": _row(platform),
-        "platform_features": [(feature.title, _dollars(of.dollars)) for feature, of in platform.by_feature.items()],
-        "after": desks[DESKS - 1].name if len(desks) > DESKS else "",
+        "order": order,
+        "rows": [_row(one, all_use) for one in desks],
+        "sums": [_row(one, all_use) for one in (sums[0], *others, sums[1])],
+        "total": _dollars(all_use),
+        "forecast": "" if sums[1].of.forecast_of_use is None else _dollars(sums[1].of.forecast_of_use),
+        "chosen": chosen,
+        "features": _features(chosen.of if chosen else sums[1].of),
+        "is_part": has_more or bool(request.GET.get("after")),
+        "here": request.GET.get("after", ""),
+        "after": after,
         "noted": prices.NOTED,
+        "prices": {"read": f"{prices.READ_UNIT * 1e6:g}", "write": f"{prices.WRITE_UNIT * 1e6:g}"},
+        "lost": _dollars(spending.WORTH * prices.WRITE_UNIT),
     }
     return TemplateResponse(request, "tickets/admin/costs.html", context)
 
 
-def _row(of: Statement) -> dict[str, Any]:
+def _desks(month: str, after: str) -> tuple[list[CostedDesk], bool]:
+    """Return the desks of a page, and whether more follow."""
+    found = tenant_directory.after(after, limit=DESKS + 1)
+    desks = found[:DESKS]
+    statements = fan_out([partial(statement.stored_of, one.tenant_id, month, one.created_at) for one in desks])
+    of_desks = zip(desks, statements, strict=True)
+    return [CostedDesk(one.tenant_id, one.name, of) for one, of in of_desks], len(found) > DESKS
+
+
+def _others(month: str) -> list[CostedDesk]:
+    """Return what belongs to no desk of any page: deleted desks, and the platform."""
+    reads = [partial(statement.stored_of, tenant_id, month) for tenant_id in _deleted(month)]
+    platform, *gone = fan_out([partial(statement.of_platform, month), *reads])
+    deleted = [CostedDesk(DELETED, "Deleted desks", statement.sum_of(gone, month))] if gone else []
+    return [*deleted, CostedDesk(PLATFORM, "The platform", platform)]
+
+
+def _deleted(month: str) -> list[str]:
+    """Return the ids of desks that were deleted since the month before began: their costs are kept, and workers may
+    have worked for them a little longer."""
+    since = presenters.shifted(month, -1)
+    return [one.tenant_id for one in certificates.last_issued(CERTIFICATES) if one.created_at >= since]
+
+
+def _sum(several: Iterable[CostedDesk], month: str) -> Statement:
+    return statement.sum_of([one.of for one in several], month)
+
+
+def _row(one: CostedDesk, all_use: float) -> dict[str, Any]:
+    of = one.of
     return {
-        "requests": f"{of.requests:,}",
+        "id": one.id,
+        "name": one.name,
+        "requests": "" if one.id == PLATFORM else f"{of.requests:,}",
         "reads": f"{of.units.reads:,.0f}",
         "writes": f"{of.units.writes:,.0f}",
         "index_writes": f"{of.units.index_writes:,.0f}",
         "capacity": _dollars(of.units.dollars),
-        "total": _dollars(of.total),
-        "forecast": "" if of.forecast is None else _dollars(of.forecast),
+        "use": _dollars(of.use),
+        "share": f"{100 * of.use / all_use:.1f}%" if all_use else "",
+        "forecast": "" if of.forecast_of_use is None else _dollars(of.forecast_of_use),
+        "storage": "" if one.id == PLATFORM else "not measured" if of.storage is None else _dollars(of.storage),
     }
+
+
+def _features(of: Statement) -> list[dict[str, str]]:
+    """Return a row for each feature, the dearest first, and for what is paid for beside capacity and storage."""
+    return [
+        {
+            "title": str(feature.title),
+            "reads": f"{units.reads:,.0f}",
+            "writes": f"{units.writes:,.0f}",
+            "index_writes": f"{units.index_writes:,.0f}",
+            "dollars": _dollars(units.dollars),
+            "share": f"{100 * units.dollars / of.units.dollars:.1f}%" if of.units.dollars else "",
+        }
+        for feature, units in of.by_feature.items()
+    ] + [
+        {"title": str(presenters.title_of(counted.name)), "reads": "", "writes": "", "index_writes": "",
+         "dollars": _dollars(counted.dollars), "share": ""}
+        for counted in of.counted.values()
+        if counted.dollars and counted.name not in statement.STORED
+    ]  # fmt: skip
+
+
+def _file(month: str) -> HttpResponse:
+    lines = spreadsheet.lines(_COLUMNS, _file_rows(month))
+    headers = {"Content-Disposition": f'attachment; filename="costs-of-desks-{month}.csv"'}
+    response: Any = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8", headers=headers)
+    return response  # type: ignore[no-any-return]
+
+
+def _file_rows(month: str) -> Iterator[list[str]]:
+    """Yield all desks by slug, DESKS of them at a time, and then what belongs to no desk."""
+    after, has_more = "", True
+    while has_more:
+        desks, has_more = _desks(month, after)
+        after = desks[-1].name if desks else ""
+        for one in desks if has_more else [*desks, *_others(month)]:
+            of, units = one.of, one.of.units
+            amounts = [f"{number:.1f}" for number in (units.reads, units.writes, units.index_writes)]
+            storage = "" if of.storage is None else f"{of.storage:.9f}"
+            yield [one.name, one.id, str(of.requests), *amounts, f"{of.use:.9f}", storage]
 
 
 def _dollars(amount: float) -> str:

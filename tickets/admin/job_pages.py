@@ -50,6 +50,7 @@ _SHOWN: Final = (
     _Shown(rehearsal_requests.REHEARSALS, "The rehearsal", ""),
     _Shown(run_requests.RUNS, "The isolation run", ""),
 )
+_STATES: Final = {run_requests.HELD: "isolation held", run_requests.CROSSED: "isolation was crossed"}
 
 
 @OperatorSite.page("jobs/", name="jobs", title="Jobs")
@@ -78,12 +79,19 @@ def _row(shown: _Shown, item: JobItem) -> dict[str, Any]:
     is_open = item.state in shown.kind.unfinished
     worker = ("at work" if item.holder else "waits for a worker") if is_open else ""
     began = clock.parse(item.begun_at) if item.begun_at else ""
-    url = f"{reverse(f'admin:{shown.page}')}?{urlencode({'tenant': item.slug})}" if shown.page else ""
+    url = reverse("admin:tenants_tenant_change", args=[item.tenant_id])
+    if shown.page:
+        url = f"{reverse(f'admin:{shown.page}')}?{urlencode({'tenant': item.slug})}"
     return {
         "slug": item.slug,
         "url": url,
         "cells": cells(
-            Job=shown.kind.name, State=item.state, Step=item.phase, Worker=worker, Begun=began, Trouble=item.trouble
+            Job=shown.kind.name,
+            State=_STATES.get(item.state, item.state),
+            Step=item.phase,
+            Worker=worker,
+            Begun=began,
+            Trouble=item.trouble,
         ),
     }
 

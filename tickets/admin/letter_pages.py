@@ -37,7 +37,7 @@ class UnclaimedForm(forms.Form):
     )
 
 
-@OperatorSite.page("letters/", name="letters", title="Letters to no desk")
+@OperatorSite.page("letters/", name="letters", title="Letters to unknown addresses")
 @costs(on="GET")
 @costs(on="POST", get="audit chain, slug", write="audit chain, audit row", trips=6, reads=2, writes=10)
 def letters(request: HttpRequest) -> HttpResponse:
@@ -52,7 +52,7 @@ def letters(request: HttpRequest) -> HttpResponse:
     found, has_more = unclaimed.newest()
     context = {
         **OperatorSite.context_of(request),
-        "title": "Letters to no desk",
+        "title": "Letters to unknown addresses",
         "rows": [_row(one, chosen) for one in found],
         "has_more": has_more,
         "form": form,

@@ -42,7 +42,7 @@ FEATURES: Final = (
         "Events.Queues",
     ),
     _feature(
-        "due", gettext_lazy("What waits for a time"),
+        "due", gettext_lazy("Scheduled work"),
         gettext_lazy("Snoozed tickets, targets, reminders and mail at set times."), "Events.Due",
     ),
     _feature(

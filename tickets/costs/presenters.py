@@ -77,6 +77,11 @@ def page(found: Statement) -> dict[str, Any]:
     }
 
 
+def title_of(counted: str) -> Any:
+    """Return the title of what is counted beside units."""
+    return _COUNTED[counted][0]
+
+
 def month_title(month: str) -> str:
     """Write a month as "November 2026"."""
     return f"{MONTHS[int(month[5:])]} {month[:4]}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -72,7 +72,8 @@ class Statement:
     """The costs of one month, up to now. `by_feature` has the dearest first. `days` are dollars of capacity by day.
 
     `forecast` is for the whole month, None where the month is over or no whole day was measured. `stored_bytes` was
-    estimated on `measured_on`; both are None where nobody asked while the month lasted.
+    estimated on `measured_on`; both are None where nobody asked while the month lasted. `forecast_of_use` is the
+    forecast without what is stored.
     """
 
     month: str
@@ -85,11 +86,24 @@ class Statement:
     stored_bytes: int | None = None
     measured_on: str | None = None
     units: Units = field(default_factory=Units)
+    forecast_of_use: float | None = None
 
     @property
     def total(self) -> float:
         """Return the dollars of this month up to now."""
         return self.units.dollars + sum(one.dollars for one in self.counted.values())
+
+    @property
+    def storage(self) -> float | None:
+        """Return the dollars of what is stored, None where that was not measured."""
+        if self.stored_bytes is None:
+            return None
+        return sum(self.counted[name].dollars for name in STORED)
+
+    @property
+    def use(self) -> float:
+        """Return the dollars of this month up to now without what is stored, which not each desk has measured."""
+        return self.total - (self.storage or 0.0)
 
 
 def this_month() -> str:
@@ -160,6 +174,31 @@ def _shown(tenant: TenantContext, month: str) -> dict[str, SpentDay]:
     return rows
 
 
+def sum_of(several: Sequence[Statement], month: str) -> Statement:
+    """Return what several statements of a month come to; the storage is that of those where it was measured."""
+    by_feature, counted = dict[Feature, Units](), dict[str, CountedCost]()
+    for one in several:
+        for feature, units in one.by_feature.items():
+            by_feature[feature] = by_feature.get(feature, Units()) + units
+        for name, more in one.counted.items():
+            so_far = counted.get(name, CountedCost(name, 0, 0.0))
+            counted[name] = CountedCost(name, so_far.amount + more.amount, so_far.dollars + more.dollars)
+    stored = [one.stored_bytes for one in several if one.stored_bytes is not None]
+    forecasts = [one.forecast_of_use for one in several if one.forecast_of_use is not None]
+    return Statement(
+        month,
+        all(one.is_over for one in several),
+        dict(sorted(by_feature.items(), key=lambda pair: -pair[1].dollars)),
+        counted,
+        {},
+        sum(one.requests for one in several),
+        None,
+        sum(stored) if stored else None,
+        units=sum(by_feature.values(), Units()),
+        forecast_of_use=sum(forecasts) if forecasts else None,
+    )
+
+
 def _rows(store: Store, month: str, *, consistent: bool = False) -> dict[str, SpentDay]:
     """Return the days of a month, of the week before, and of the month behind it, in which it may be measured."""
     begins = _begin(month)
@@ -207,6 +246,7 @@ def _statement(month: str, rows: Mapping[str, SpentDay], created_at: str = "") -
         sizes[0],
         measured_on,
         units,
+        _forecast(days, {}, month=month, now=now, ends=ends, stored_since=stored_since),
     )
 
 

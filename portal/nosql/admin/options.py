@@ -185,7 +185,8 @@ class DynamoAdmin(_ModelAdmin):
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if not self.has_change_permission(request, obj):
             raise PermissionDenied
-        form = ReasonForm(request.POST if "reason" in request.POST else None)
+        typed = {"reason": request.POST.get("why", "")}  # into the form with the button: it is not typed twice
+        form = ReasonForm(request.POST if "reason" in request.POST else None, initial=typed)
         if action.needs_reason and not form.is_valid():
             return self._ask(request, obj, action, form)
         if action.asks and "confirmed" not in request.POST:

@@ -54,7 +54,7 @@ class Command(PortalCommand):
         if kept := reconciling.unclaimed():
             self.stdout.write(
                 f"{amount(len(kept), 'letter')} to addresses that no desk has, kept for 90 days. The admin's page "
-                "Letters to no desk hands them to a desk, or discards them."
+                "Letters to unknown addresses hands them to a desk, or discards them."
             )
 
     def _say(self, begin: str, found: reconciling.LettersFound, where: str) -> None:
