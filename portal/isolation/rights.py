@@ -23,9 +23,10 @@ OPERATIONS: Final = (
     "GetItem", "BatchGetItem", "Query", "ConditionCheckItem", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem",
     "Scan", "DescribeTable",
 )  # fmt: skip
-Whose = Literal["own", "other", "none", "bound"]
-# Whose key a request names: the acting tenant's, another one's, none at all, or one of a form that a statement states.
-WHOSE: Final[tuple[Whose, ...]] = ("own", "other", "none", "bound")
+Whose = Literal["own", "other", "none", "bound", "free"]
+# Whose key a request names: the acting tenant's, another one's, none at all, one of a form that a statement states, or
+# one of any other form.
+WHOSE: Final[tuple[Whose, ...]] = ("own", "other", "none", "bound", "free")
 _ME, _OTHER = "a" * 32, "b" * 32
 _KEYLESS: Final = ("Scan", "DescribeTable")
 _ON_INDEXES: Final = ("Query", "Scan")
@@ -49,7 +50,7 @@ class RightsPlace:
 
     @property
     def name(self) -> str:
-        own = {"": "", _ME: " (own table)", _OTHER: " (another's own table)"}[self.owner]
+        own = {"": "", _ME: ", a tenant's own table", _OTHER: ", another tenant's own table"}[self.owner]
         return f"{self.table.name}{own}" + (f" / {self.index.label}" if self.index else "")
 
     @property
@@ -59,12 +60,19 @@ class RightsPlace:
             name = registry.physical(settings.DYNAMODB_TABLE_PREFIX, self.owner, self.table)
         return policies.table_arn(name, self.index.name if self.index else None)
 
+    @property
+    def has_tenants(self) -> bool:
+        """Tell whether keys here are tenants'."""
+        return self.table.scope == "tenant" and bool((self.index or self.table).leading_keys)
+
     def key(self, whose: Whose) -> tuple[str, ...]:
         """Return the leading keys of a request here. Where keys are no tenant's there is but one kind of them."""
         if whose in ("none", "bound"):
             return ()
+        if whose == "free":
+            return ("X",)
         pattern = self.index.leading_keys if self.index else self.table.leading_keys
-        if self.table.scope != "tenant" or not pattern:
+        if not self.has_tenants:
             return ("PLATFORM",)
         return (pattern.replace("{tenant}", _ME if whose == "own" else _OTHER).replace("*", "X"),)
 
@@ -116,10 +124,23 @@ def decided(role: Role, document: Mapping[str, Any] | None = None) -> dict[Cell,
 
 def _bound_keys(role: Role) -> list[tuple[str, ...]]:
     """Return a key of each form that a role's statements are bound to."""
-    conditions = [one.get("Condition", {}) for one in policies.document(role)["Statement"]]
-    stated = [entries[LEADING_KEYS] for some in conditions for entries in some.values() if LEADING_KEYS in entries]
-    patterns = {pattern for listed in stated if isinstance(listed, list) for pattern in listed}
-    return [(pattern.replace("*", "X"),) for pattern in sorted(patterns)]
+    patterns = {form for one in statements(role).values() for form in forms_of(one)}
+    return [_key_of(pattern) for pattern in sorted(patterns)]
+
+
+def _key_of(form: str) -> tuple[str, ...]:
+    return (form.replace("*", "X"),)
+
+
+def statements(role: Role) -> dict[str, dict[str, Any]]:
+    """Return the statements of a role's policy by their Sids."""
+    return {one["Sid"]: one for one in policies.document(role)["Statement"]}
+
+
+def forms_of(statement: Mapping[str, Any]) -> list[str]:
+    """Return the forms of keys that a statement is bound to, [] for any key."""
+    stated = [entries.get(LEADING_KEYS) for entries in statement.get("Condition", {}).values()]
+    return [form for listed in stated if isinstance(listed, list) for form in listed]
 
 
 def sentences(role: Role) -> list[Sentence]:
@@ -147,12 +168,20 @@ def without(role: Role, sentence: Sentence) -> dict[str, Any]:
 
 def changes(role: Role, sentence: Sentence, before: Mapping[Cell, tuple[str, ...]]) -> list[RightChange]:
     """Return the cells that would be allowed or refused otherwise without a sentence."""
-    after = decided(role, without(role, sentence))
-    return [
-        RightChange(place, operation, whose, bool(after[place, operation, whose]))
-        for (place, operation, whose), sids in before.items()
-        if bool(sids) != bool(after[place, operation, whose])
-    ]
+    document = without(role, sentence)
+    after = decided(role, document)
+    forms = [] if role == "tenant" else [_key_of(form) for form in forms_of(statements(role)[sentence.sid])]
+    policies_of = Policy(policies.document(role)), Policy(document)
+    found = []
+    for cell, sids in before.items():
+        place, operation, whose = cell
+        was, would_be = bool(sids), bool(after[cell])
+        if whose == "bound" and forms:  # other statements may be bound to other forms here
+            asked = [Request(f"dynamodb:{operation}", place.arn, key) for key in forms]
+            was, would_be = (any(policy.deciding(one) for one in asked) for policy in policies_of)
+        if was != would_be:
+            found.append(RightChange(place, operation, whose, would_be))
+    return found
 
 
 # The broken layers of `prove_isolation` that a missing condition of the tenant's policy is, by its operator.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from portal.isolation import policies, rights
 from portal.isolation.policies import Policy
 from portal.isolation.rights import WHOLE, Sentence
@@ -10,9 +12,21 @@ from portal.schema.registry import ROLES
 from proofs.isolation.mutants import MUTANTS
 from tests.support.operators import Operator, text_of
 from tests.support.world import World
+from tickets.isolation_runs import platform_proofs
 
 PAGE = "/admin/rights/"
 TICKETS = "OwnSupportTickets"
+
+
+REPORT = {
+    "began": "2026-11-20T10:00:00.000000Z", "verdict": "held", "holds": True, "tenants": 5,
+    "requests": {"hostile": 20_000, "honest": 10}, "versions": {"engine": "moto", "Pooldesk": "1.2.0"},
+    "policy_sha256": "0",
+    "mutants": [
+        {"mistake": "guard: lets all through", "killed_by": "not kept: tickets", "attempts": 75, "control": False,
+         "as_expected": True},
+    ],
+}  # fmt: skip
 
 
 def without(root: Operator, role: str, sentence: str) -> str:
@@ -45,17 +59,74 @@ def test_the_matrix_says_what_the_policy_decides() -> None:
 
 def test_without_a_condition_another_tenants_keys_would_be_allowed_and_a_proof_breaks_it_so(root: Operator) -> None:
     page = without(root, "tenant", f"{TICKETS}/ForAllValues:StringLike")
-    assert "Would be allowed Support.Tickets, with another tenant's key: GetItem, BatchGetItem, Query" in page
+    assert (
+        "Would be allowed Support.Tickets: GetItem, BatchGetItem, Query, ConditionCheckItem, PutItem, UpdateItem, "
+        in page
+    )
+    assert "DeleteItem with another tenant's keys, keys of any other form" in page
     assert "Would be refused" not in page
     assert "“policy: a pattern that fits every tenant”" in page
-    assert "Support.Tickets, without a key: GetItem" in without(root, "tenant", f"{TICKETS}/Null")
+    assert "DeleteItem with no key" in without(root, "tenant", f"{TICKETS}/Null")
+    assert "breaks this in all statements at once" in page
 
 
 def test_without_a_statement_what_it_allows_is_refused(root: Operator) -> None:
     page = without(root, "tenant", f"{TICKETS}/statement")
-    assert "Would be refused Support.Tickets, with its own key: GetItem, BatchGetItem, Query" in page
+    assert "Would be refused Support.Tickets: GetItem, BatchGetItem, Query" in page
+    assert "DeleteItem with the tenant's own keys" in page
     assert "Would be allowed" not in page
-    assert "It lets nobody do more" in page
+    assert "Nobody could do more" in page
+    assert '"dynamodb:DeleteItem"' in page
+
+
+@pytest.mark.parametrize(
+    ("role", "sid", "place"),
+    [
+        ("worker", "MaintainSearch", "Support.Search"),
+        ("seed", "WriteInBulk", "Support.Tickets"),
+        ("seed", "WriteRequesters", "Support.Requesters"),
+    ],
+)
+def test_without_the_condition_of_a_role_that_serves_all_tenants_keys_of_other_forms_would_be_allowed(
+    root: Operator, role: str, sid: str, place: str
+) -> None:
+    page = without(root, role, f"{sid}/ForAllValues:StringLike")
+    assert f"Would be allowed {place}: " in page
+    assert "with keys of any other form" in page
+    assert "Nothing would change" not in page
+
+
+def test_a_statement_about_keys_of_one_form_is_not_replaced_by_one_about_another(root: Operator) -> None:
+    page = without(root, "platform", "ReadPurges/statement")
+    assert "Would be refused Platform.Directory: " in page
+    assert "with keys of a stated form" in page
+    assert "Nothing would change" not in page
+
+
+def test_a_statement_that_the_matrix_does_not_show_says_so_and_what_it_allows(root: Operator) -> None:
+    page = without(root, "worker", "ReadStream/statement")
+    assert "The matrix does not show what this statement is about" in page
+    assert '"dynamodb:GetRecords"' in page
+    assert "Nothing would change" not in page
+    assert "ReadStream" in text_of(root.get(PAGE, {"role": "worker"})).partition("not in the matrix")[2]
+
+
+def test_the_rights_of_all_roles_to_one_table_are_on_one_page(root: Operator) -> None:
+    page = text_of(root.get(PAGE, {"table": "Platform.Users"}))
+    assert "platform: Platform.Users account USER#<person>" in page
+    assert "delivery: Platform.Users" in page
+    assert "No right to: worker: Platform.Users" not in page.partition("As it is now")[0]
+    assert root.get(PAGE, {"table": "nobody's"}).status_code == 404
+
+
+def test_the_page_says_what_the_last_proof_found_and_the_front_page_that_there_is_none(root: Operator) -> None:
+    assert "Isolation was not proved here." in text_of(root.get("/admin/"))
+    assert "No proof was kept here." in text_of(root.get(PAGE))
+    platform_proofs.record(REPORT)
+    page = text_of(root.get(PAGE))
+    assert "Isolation held in 20,000 attacks, and 1 of 1 mistakes that were made on purpose were noticed." in page
+    assert "guard: lets all through: not kept: tickets, after 75 attempts" in page
+    assert "Isolation was not proved here." not in text_of(root.get("/admin/"))
 
 
 def test_each_mutant_that_the_page_names_is_one_of_the_proofs() -> None:
@@ -65,7 +136,8 @@ def test_each_mutant_that_the_page_names_is_one_of_the_proofs() -> None:
 
 
 def test_a_sentence_or_role_that_is_none_changes_nothing(root: Operator) -> None:
-    for query in ({"role": "nobody"}, {"without": "x"}, {"without": "OwnSupportTickets/Scan"}, {"without": "\0/"}):
+    assert root.get(PAGE, {"role": "nobody"}).status_code == 404
+    for query in ({"without": "x"}, {"without": "OwnSupportTickets/Scan"}, {"without": "\0/"}):
         assert "Would be" not in text_of(root.get(PAGE, query))
     assert Sentence("OwnSupportTickets") in rights.sentences("tenant")
 
