@@ -181,6 +181,8 @@ def _file_rows(month: str) -> Iterator[list[str]]:
 
 
 def _dollars(amount: float) -> str:
+    if 0 < amount < 10**-_DECIMALS:
+        return f"under ${10**-_DECIMALS:.{_DECIMALS}f}"
     return f"${amount:,.{_DECIMALS}f}"
 
 
@@ -231,6 +233,7 @@ def _route_row(route: str, of_days: dict[str, RouteDay], days: Sequence[str]) ->
     most = max(dearest) or 1.0
     return {
         "route": route,
+        "path": route.partition(" ")[2],
         "requests": f"{sum(one.requests for one in of_days.values()):,}",
         "now": _numbers(latest),
         "before": _numbers(before) if before else None,
