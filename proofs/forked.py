@@ -78,7 +78,6 @@ class Process:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
         self._process.join()
 

@@ -121,7 +121,6 @@ class Torture:
             self.tenants.append(tenant_lifecycle.create(name=f"Torture {n}", slug=slug, shards=1, by=SYSTEM))
 
     def open_tickets(self, many: int) -> None:
-        """Open so many tickets of the first tenant, which nobody has to change."""
         tenant = context.for_system(self.tenants[0])
         with self.stage("Opening tickets", many) as progress:
             for start in range(0, many, _AT_ONCE):
@@ -130,7 +129,6 @@ class Torture:
                 progress.advance(len(numbers))
 
     def repository(self) -> Store:
-        """Return the first tenant's repository, wherever that lies now."""
         return context.for_system(tenant_directory.get(self.tenant_id)).repository
 
     # --- processes ---
@@ -148,13 +146,11 @@ class Torture:
         return process
 
     def start_all(self, **works: tuple[int, Work, dict[str, Any]]) -> None:
-        """Start so many processes of each role that is named."""
         for role, (many, work, how) in works.items():
             for _ in range(many):
                 self.start(role, work, **how)
 
     def replace(self, process: Process) -> Process:
-        """End a process, and start one that does the same in its place."""
         process.kill()
         self.running[process.role].remove(process)
         return self.start(process.role, process.work, **process.how)
@@ -165,7 +161,6 @@ class Torture:
             self.replace(process)
 
     def kill(self, process: Process) -> None:
-        """Kill a process at this moment, and start one in its place."""
         self.kills[process.role] += 1
         self.replace(process)
 
@@ -193,7 +188,6 @@ class Torture:
                 process.kill()
 
     def journals(self, role: str) -> list[list[dict[str, Any]]]:
-        """Return what each process of a role has told, in the order in which they were started."""
         return [list(lines(path)) for path in sorted(self.folder.glob(f"{role}-*.jsonl"))]
 
     def told(self, role: str) -> list[dict[str, Any]]:
@@ -308,7 +302,6 @@ class Torture:
             time.sleep(LOOK)
 
     def wait_for_first(self, *roles: str) -> None:
-        """Wait until a process of each of these roles has told a line."""
         self.wait_until(lambda: all(self.told(role) for role in roles), *roles)
 
     def wait_for_more(self, role: str, many: int, *alive: str) -> None:
@@ -350,7 +343,6 @@ class TortureCommand(PortalCommand):
 
     @classmethod
     def of(cls, scenario: type[Torture]) -> type[TortureCommand]:
-        """Return the command that carries out this scenario."""
         return type("Command", (cls,), {"scenario": scenario, "help": scenario.help, "__module__": scenario.__module__})
 
     again = "What it has made may be left behind, in tenants whose names begin with torture."

@@ -25,7 +25,6 @@ class _Output(Protocol):
 
 
 def add_options(parser: CommandParser, *, html: bool = True) -> None:
-    """Let a command take the names of its reports' files."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
     if html:
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")

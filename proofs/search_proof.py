@@ -49,7 +49,6 @@ class SearchedTicket:
 
 
 def read(repository: Store) -> dict[int, SearchedTicket]:
-    """Return what is searched of every ticket, by number."""
     return {
         number: ticket for number, items in stored.collections(repository) if (ticket := _searched(items)) is not None
     }
@@ -84,7 +83,6 @@ class WordRecount:
                 stems[stemmer.stemWord(word)].add(word)
 
     def exact(self, *words: str) -> Numbers:
-        """Return the tickets that have any of these very words."""
         return Numbers().union(*(self.whole.get(word, ()) for word in words))
 
     def inflected(self, word: str) -> Numbers:
@@ -127,8 +125,6 @@ def _folded(word: str) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """Hold a query, the tickets that its answer must name, and those that it may name besides."""
-
     kind: str
     query: str
     must: Numbers
@@ -243,7 +239,6 @@ class Proved:
     wrong: list[dict[str, Any]] = field(default_factory=list)
 
     def judge(self, question: Question, numbers: Sequence[int]) -> None:
-        """Add one answer."""
         answer, kind = set(numbers), question.kind
         self.asked[kind] += 1
         self.wanted[kind] += len(question.must)
@@ -279,7 +274,6 @@ def prove(
     seed: int,
     advance: Callable[[int], object] = lambda steps: None,
 ) -> Proved:
-    """Ask as many questions of each kind as `many` says."""
     questions, proved = Questions(tickets, seed=seed), Proved()
     for kind in KINDS:
         for question in questions.some(kind, many.get(kind, 0)):

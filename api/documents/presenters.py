@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
+from types import SimpleNamespace as Shown
 from typing import Any, Final
 
 from api.documents import openapi
@@ -23,80 +23,24 @@ _BOUNDS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class ShownValue:
-    """A parameter, or a member of a shape. `type` is its words, each with the name of the shape that it is, or ""."""
-
-    name: str
-    place: str  # path, query, header or body
-    type: tuple[tuple[str, str], ...]
-    is_required: bool
-    summary: str
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ShownAnswer:
-    """A status that a route answers with, and the shape of its body, "" for none."""
-
-    status: int
-    phrase: str
-    shape: str
-
-
-@dataclass(frozen=True)
-class ShownRoute:
-    """A method of an address. `body` is the name of the shape that it takes, "" for none; `example` is one of it."""
-
-    id: str
-    method: str
-    path: str
-    summary: str
-    description: str
-    scope: str
-    parameters: tuple[ShownValue, ...]
-    body: str
-    example: str
-    answers: tuple[ShownAnswer, ...]
-
-
-@dataclass(frozen=True)
-class ShownShape:
-    """A shape that is sent or answered: its members, or the words that it can be, and an example of it."""
-
-    name: str
-    summary: str
-    members: tuple[ShownValue, ...]
-    words: tuple[str, ...]
-    example: str
-
-
-@dataclass
-class ShownGroup:
-    """The routes of one resource."""
-
-    name: str
-    routes: list[ShownRoute] = field(default_factory=list)
-
-
 @cache
 def reference() -> Json:
     """Return what the page shows. The same one for the life of the process, as the document is."""
     document = openapi.document()
-    groups: dict[str, ShownGroup] = {}
+    groups: dict[str, Shown] = {}
     for path, methods in document["paths"].items():
         for method, told in methods.items():
             name = told["tags"][0]
-            groups.setdefault(name, ShownGroup(name)).routes.append(_route(method, path, told))
+            groups.setdefault(name, Shown(name=name, routes=[])).routes.append(_route(method, path, told))
     used = _used(document)
     shapes = [_shape(name, told) for name, told in sorted(document["components"]["schemas"].items()) if name in used]
     return {"groups": list(groups.values()), "shapes": shapes}
 
 
-def _route(method: str, path: str, told: Json) -> ShownRoute:
+def _route(method: str, path: str, told: Json) -> Shown:
     body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     name = body.get("$ref", "").removeprefix(_REF)
-    return ShownRoute(
+    return Shown(
         id=told["operationId"],
         method=method.upper(),
         path=path,
@@ -116,14 +60,15 @@ def _route(method: str, path: str, told: Json) -> ShownRoute:
     )
 
 
-def _answer(status: int, told: Json) -> ShownAnswer:
+def _answer(status: int, told: Json) -> Shown:
     content: Json = next(iter(told.get("content", {}).values()), {})
-    return ShownAnswer(status, HTTPStatus(status).phrase, content.get("schema", {}).get("$ref", "").removeprefix(_REF))
+    shape = content.get("schema", {}).get("$ref", "").removeprefix(_REF)
+    return Shown(status=status, phrase=HTTPStatus(status).phrase, shape=shape)
 
 
-def _shape(name: str, told: Json) -> ShownShape:
+def _shape(name: str, told: Json) -> Shown:
     required = told.get("required", ())
-    return ShownShape(
+    return Shown(
         name=name,
         summary=told.get("description", ""),
         members=tuple(
@@ -135,7 +80,7 @@ def _shape(name: str, told: Json) -> ShownShape:
     )
 
 
-def _value(name: str, place: str, schema: Json, *, is_required: bool, summary: str) -> ShownValue:
+def _value(name: str, place: str, schema: Json, *, is_required: bool, summary: str) -> Shown:
     bounds = [words.format(part[key]) for part in _parts(schema) for key, words in _BOUNDS.items() if key in part]
     bounds += _default(schema)
     shapes = _shapes(schema)
@@ -143,7 +88,14 @@ def _value(name: str, place: str, schema: Json, *, is_required: bool, summary: s
     choices = [choice for part in _parts(schema) for choice in part.get("enum", ())]
     choices += [choice for shape in shapes for choice in schemas[shape].get("enum", ())]
     sentence = "; ".join([*([summary] if summary else []), *bounds])
-    return ShownValue(name, place, _linked(_type(schema), shapes), is_required, sentence, tuple(map(str, choices)))
+    return Shown(
+        name=name,
+        place=place,
+        type=_linked(_type(schema), shapes),
+        is_required=is_required,
+        summary=sentence,
+        choices=tuple(map(str, choices)),
+    )
 
 
 def _sendable(schema: Json) -> Json:

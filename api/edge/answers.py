@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from django.http import HttpRequest, HttpResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from api.edge.problem_responses import RequestProblem
 
@@ -31,6 +31,11 @@ _TAG: Final = re.compile(r'"[^"]*"')
 class ApiModel(BaseModel):
     model_config = ConfigDict(extra="forbid", from_attributes=True)
 
+    @classmethod
+    def of_attributes(cls, source: object, **values: Any) -> Self:
+        """Make it of what is stored under the same names, and of these values."""
+        return cls(**{name: getattr(source, name) for name in cls.model_fields if name not in values} | values)
+
 
 class ApiQuery(BaseModel):
     """The parameters of an address, which are texts."""
@@ -42,6 +47,16 @@ class ApiInput(BaseModel):
     """Something that the API is sent: as its schema says and not otherwise, so that no mistake passes for a wish."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ApiChange(ApiInput):
+    """Fields that are to change, at least one."""
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("Name at least one field to change.")
+        return self
 
 
 def encoded(model: BaseModel) -> bytes:

@@ -65,18 +65,8 @@ class BulkChangeInFull(ApiModel, json_schema_extra={"example": _JOB}):
         """Make it of what is stored, with a read of the outcomes."""
         outcomes = bulk_requests.outcomes(request.tenant, job)
         refusals = [TicketLeftAlone(number=number, reason=why) for one in outcomes for number, why in one.refused]
-        return cls(
-            id=job.job_id,
-            state=job.state,
-            undoes=job.undoes or None,
-            begun_at=job.begun_at,
-            total=int(job.total),
-            changed=int(job.changed),
-            unchanged=int(job.unchanged),
-            refused=int(job.refused),
-            refusals=refusals,
-            why=job.why or None,
-        )
+        told = {"undoes": job.undoes or None, "why": job.why or None}
+        return cls.of_attributes(job, id=job.job_id, refusals=refusals, **told)
 
 
 class BulkEdit(ApiInput, json_schema_extra={"example": {"priority": "low", "add_tags": ["outage"]}}):

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Self
 
 from django.http import HttpResponse
 from ninja import Path, Query
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, Strict
 
 from api.edge import answers, idempotency
-from api.edge.answers import ApiInput, ApiModel, ApiQuery
+from api.edge.answers import ApiChange, ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment, tag_list
@@ -83,18 +83,8 @@ class ReadyAnswerOut(ReadyAnswerLine, json_schema_extra={"example": _REFUND}):
 
     @classmethod
     def of(cls, item: ReadyAnswerItem, uses: int) -> Self:
-        return cls(
-            id=item.answer_id,
-            title=item.title,
-            shortcut=item.shortcut,
-            uses=uses,
-            body=item.body,
-            status=Status(item.status) if item.status else None,
-            tags=[*item.tags],
-            resolver=item.resolver or None,
-            version=int(item.version),
-            changed_at=item.changed_at,
-        )
+        changed = {"status": item.status or None, "resolver": item.resolver or None}
+        return cls.of_attributes(item, id=item.answer_id, uses=uses, **changed)
 
 
 class ReadyAnswerPage(ApiModel, json_schema_extra={"example": {"data": [_ROW], "next": None}}):
@@ -125,7 +115,7 @@ class ReadyAnswerToAdd(
     resolver: _Resolver | None = None
 
 
-class ReadyAnswerToChange(ApiInput, json_schema_extra={"minProperties": 1, "example": {"shortcut": "money"}}):
+class ReadyAnswerToChange(ApiChange, json_schema_extra={"minProperties": 1, "example": {"shortcut": "money"}}):
     """The fields that are to change, at least one; the others stay. Null ends a change of status or assignee."""
 
     title: _Title = _LEFT
@@ -134,12 +124,6 @@ class ReadyAnswerToChange(ApiInput, json_schema_extra={"minProperties": 1, "exam
     status: _Status | None = None
     tags: _Tags = _LEFT
     resolver: _Resolver | None = None
-
-    @model_validator(mode="after")
-    def _names_something(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("Name at least one field to change.")
-        return self
 
 
 def _given(sent: ReadyAnswerToAdd | ReadyAnswerToChange) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Self
 
 from django.http import HttpResponse
 from ninja import Path, Query
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from api.edge import answers, idempotency
-from api.edge.answers import ApiInput, ApiModel, ApiQuery
+from api.edge.answers import ApiChange, ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.transaction import Companion
@@ -63,17 +63,7 @@ class RequesterOut(ApiModel, json_schema_extra={"example": _ADA}):
 
     @classmethod
     def of(cls, person: Requester) -> Self:
-        return cls(
-            id=person.id,
-            name=person.name,
-            addresses=list(person.addresses),
-            organisation=person.organisation,
-            language=person.language,
-            notes=person.notes,
-            undeliverable=dict(person.bounced),
-            version=person.version,
-            created_at=person.created_at,
-        )
+        return cls.of_attributes(person, undeliverable=dict(person.bounced))
 
 
 class RequesterPage(ApiModel, json_schema_extra={"example": {"data": [_ADA], "next": None}}):
@@ -112,7 +102,9 @@ class RequesterToAdd(
         return Details(**self.model_dump() | {"addresses": tuple(self.addresses)})
 
 
-class RequesterToChange(ApiInput, json_schema_extra={"minProperties": 1, "example": {"organisation": "Example Works"}}):
+class RequesterToChange(
+    ApiChange, json_schema_extra={"minProperties": 1, "example": {"organisation": "Example Works"}}
+):
     """The fields that are to change, at least one; the others stay. Addresses are replaced as a whole."""
 
     name: _Line = _LEFT
@@ -120,12 +112,6 @@ class RequesterToChange(ApiInput, json_schema_extra={"minProperties": 1, "exampl
     organisation: _Line = _LEFT
     language: _Language = _LEFT
     notes: _Notes = _LEFT
-
-    @model_validator(mode="after")
-    def _names_something(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("Name at least one field to change.")
-        return self
 
     def details(self, before: Details) -> Details:
         """Return what the person's values become."""

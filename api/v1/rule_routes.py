@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final, Self
 
 from django.http import HttpResponse
 from ninja import Path, Query
-from pydantic import ConfigDict, Field, Strict, model_validator
+from pydantic import ConfigDict, Field, Strict
 
 from api.edge import answers, idempotency
-from api.edge.answers import ApiInput, ApiModel, ApiQuery
+from api.edge.answers import ApiChange, ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.client import alongside
@@ -108,7 +108,7 @@ class RuleToAdd(ApiInput, json_schema_extra={"example": {"name": "Urgent printer
     then: RuleThen
 
 
-class RuleToChange(ApiInput, json_schema_extra={"minProperties": 1, "example": {"on": False}}):
+class RuleToChange(ApiChange, json_schema_extra={"minProperties": 1, "example": {"on": False}}):
     """The parts that are to change, at least one; each as a whole. The others stay."""
 
     name: _Name = _LEFT
@@ -116,12 +116,6 @@ class RuleToChange(ApiInput, json_schema_extra={"minProperties": 1, "example": {
     when: RuleWhen = _LEFT
     only: _Only = Field(_LEFT, alias="if")
     then: RuleThen = _LEFT
-
-    @model_validator(mode="after")
-    def _names_something(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("Name at least one field to change.")
-        return self
 
 
 class RuleOut(ApiModel, json_schema_extra={"example": _RULE}):
@@ -166,16 +160,8 @@ class RunOut(ApiModel, json_schema_extra={"example": _RUN}):
 
     @classmethod
     def of(cls, item: RunItem) -> Self:
-        return cls(
-            id=item.run_id,
-            version=int(item.version),
-            ticket=int(item.number),
-            event=item.event,
-            at=item.at,
-            entry=item.entry or None,
-            refused=item.why or None,
-            undone_at=item.undone_at,
-        )
+        told = {"entry": item.entry or None, "refused": item.why or None}
+        return cls.of_attributes(item, id=item.run_id, ticket=item.number, **told)
 
 
 class RunPage(ApiModel, json_schema_extra={"example": {"data": [_RUN], "next": None}}):

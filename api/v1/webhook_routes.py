@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from django.http import HttpResponse
 from ninja import Path, Query
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from api.edge import answers, idempotency
-from api.edge.answers import ApiInput, ApiModel, ApiQuery
+from api.edge.answers import ApiChange, ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from delivery.webhooks import delivery_log, endpoints
@@ -84,19 +84,7 @@ class WebhookOut(ApiModel, json_schema_extra={"example": _WEBHOOK}):
 
     @classmethod
     def of(cls, item: EndpointItem, **more: Any) -> Self:
-        return cls(
-            id=item.endpoint_id,
-            url=item.url,
-            description=item.description,
-            event_types=list(item.event_types),
-            state="paused" if item.state == "paused" else "active",
-            paused_because=item.paused_because or None,
-            failing_since=item.failing_since,
-            version=int(item.version),
-            created_at=item.created_at,
-            rotated_at=item.rotated_at,
-            **more,
-        )
+        return cls.of_attributes(item, id=item.endpoint_id, paused_because=item.paused_because or None, **more)
 
 
 class WebhookWithSecret(
@@ -138,18 +126,14 @@ class WebhookToAdd(
         return EndpointChoice(url=self.url, event_types=tuple(self.event_types), description=self.description)
 
 
-class WebhookToChange(ApiInput, json_schema_extra={"minProperties": 1, "example": {"event_types": ["ticket.created"]}}):
+class WebhookToChange(
+    ApiChange, json_schema_extra={"minProperties": 1, "example": {"event_types": ["ticket.created"]}}
+):
     """The fields that are to change, at least one; the others stay."""
 
     url: _Url = _LEFT
     event_types: _EventTypes = _LEFT
     description: _Description = _LEFT
-
-    @model_validator(mode="after")
-    def _names_something(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("Name at least one field to change.")
-        return self
 
     def choice(self, item: EndpointItem) -> EndpointChoice:
         """Return what the endpoint becomes. Raises Invalid."""
@@ -177,18 +161,8 @@ class DeliveryOut(ApiModel, json_schema_extra={"example": _DELIVERY}):
     @classmethod
     def of(cls, row: DeliveryItem) -> Self:
         at, event_id = log_key_parts(row.timestamp_event_id)
-        return cls(
-            id=delivery_log.name_of(row),
-            event_id=event_id,
-            event_type=row.event_type,
-            at=at,
-            state=row.state,  # type: ignore[arg-type]  # one of them
-            attempts=len(row.attempts),
-            status=int(row.status) or None,
-            ms=int(row.ms),
-            note=row.note,
-            next_at=row.next_at,
-        )
+        told: dict[str, Any] = {"id": delivery_log.name_of(row), "event_id": event_id, "at": at}
+        return cls.of_attributes(row, **told, attempts=len(row.attempts), status=int(row.status) or None)
 
 
 class DeliveryPage(ApiModel, json_schema_extra={"example": {"data": [_DELIVERY], "next": None}}):

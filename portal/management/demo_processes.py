@@ -69,8 +69,7 @@ def mail_lines(environ: Mapping[str, str]) -> str:
 
 
 def web_server(environ: MutableMapping[str, str], options: dict[str, Any]) -> Command:
-    """Return the web server, with the port, processes and threads of the demo's options."""
+    """Return the web server, at the port of the demo's options."""
     gunicorn = [sys.executable, "-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi"]
     gunicorn += ["--chdir", str(settings.BASE_DIR), "--bind", f"{LOOPBACK}:{options['port']}"]
-    gunicorn += ["--workers", str(options["workers"]), "--threads", str(options["threads"])]
     return Command("web server", [*gunicorn, "--log-level", "warning"], environ)

@@ -24,8 +24,6 @@ CALLS, CALLS_OF_HONEST = 0.15, 0.4  # shares that go through our own code
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """The attempts of a run on these tenants."""
-
     seed: int
     targets: Sequence[Target]
 

@@ -6,5 +6,4 @@ from portal.schema import keys
 
 
 def proof(tenant_id: str) -> str:
-    """Return the partition key of a tenant's proof items."""
     return keys.collection(tenant_id, "PROOF")

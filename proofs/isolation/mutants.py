@@ -76,7 +76,6 @@ class Fate:
 
 
 def run(plan: AttackPlan, advance: Callable[[int], object]) -> list[Fate]:
-    """Return the fate of every mutant, and of the layers as they are."""
     fates = []
     for mistake, broken in MUTANTS.items():
         limit = ATTEMPTS if mistake != CONTROL else ATTEMPTS // 10

@@ -39,8 +39,6 @@ class CannotRun(PortalError):
 
 @dataclass
 class Proof:
-    """Hold what is asked for, and what came of it."""
-
     seed: int
     requests: int
     targets: Sequence[Target]
@@ -133,7 +131,6 @@ def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, stage: Stag
 
 
 def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:
-    """Return the command line that makes one attempt again."""
     named = "".join(f" --tenant {slug}" for slug in slugs)
     return f"manage.py prove_isolation --seed {proof.seed} --only {found.number}{named}"
 

@@ -78,7 +78,6 @@ class Target:
 
     @cached_property
     def last_number(self) -> int:
-        """Return the highest ticket number in use; 0 without tickets."""
         counter = self.tenant.repository.get(
             CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True
         )

@@ -179,7 +179,6 @@ class Wire(Judge):
 
 
 def hooks_of(*roles: Role) -> list[Any]:
-    """Return the events of each role's clients, at home and at every site."""
     connections = [client.connection(role) for role in roles]
     return [connection.client_at(site).meta.events for connection in connections for site in ("", *settings.SILOS)]
 

@@ -37,15 +37,12 @@ class Design:
         return tuple(queue for queue, workers in enumerate(self.workers_of) if worker in workers)
 
     def reach(self, tenant: int) -> frozenset[int]:
-        """Return the workers that a tenant's messages can come to."""
         return frozenset[int]().union(*(self.workers_of[queue] for queue in self.queues_of[tenant]))
 
     def sharing(self) -> frozenset[int]:
-        """Return the quiet tenants that share a worker with the noisy one."""
         return frozenset(tenant for tenant in QUIET_TENANTS if self.reach(tenant) & self.reach(NOISY))
 
     def document(self) -> dict[str, Any]:
-        """Return what follows from the policy alone, ready for JSON."""
         theirs = set(self.queues_of[NOISY])
         shared = [len(theirs & set(self.queues_of[tenant])) for tenant in QUIET_TENANTS]
         return {

@@ -51,7 +51,6 @@ def rate_of(flood: str, seconds: float) -> int:
 
 
 def _make_desks(*, noisy_rate: int) -> None:
-    """Make the tenants, each with an owner and some tickets."""
     provisioning.create_all()
     password_hash = make_password(PASSWORD)
     for number in TENANTS:
@@ -89,7 +88,6 @@ class _Desk:
 
 
 def carry_out(plan: Plan) -> dict[str, Any]:
-    """Carry out the flood of this name on the engine that the settings name. Returns its figures."""
     seconds = plan.seconds
     _make_desks(noisy_rate=rate_of(plan.name, seconds))
     ours = {"TENANT_RATES": f"standard={FLOODS[plan.name]}", "RATES_SHARED": "1", "LOG_LEVEL": "ERROR"}
@@ -119,7 +117,6 @@ def carry_out(plan: Plan) -> dict[str, Any]:
 
 
 def figures(plan: Plan, requests: Sequence[ClientRequest], *, noisy_began: float) -> dict[str, Any]:
-    """Return what was seen of one flood, as JSON has it."""
     rate, unit = rate_of(plan.name, plan.seconds), CHANGE_UNITS if plan.name == "writes" else READ_UNITS
     quiet = [one for one in requests if one.tenant != NOISY]
     settled = [one for one in quiet if one.number >= SETTLING_REQUESTS]

@@ -88,7 +88,6 @@ class LetterSide:
         QueueReaders().start()
 
     def send(self, tenant: int, event_id: str, destination: str) -> str:
-        """Bring a letter in, and return how it ended when it was filed."""
         over = self._waiting[event_id] = threading.Event()
         self._bring([_notification(tenant, event_id, destination)])
         over.wait()
@@ -102,13 +101,11 @@ class LetterSide:
         return "answered"
 
     def ended(self, event_id: str, how: str) -> None:
-        """Tell the client of a letter that it was filed."""
         if over := self._waiting.pop(event_id, None):
             self._ends[event_id] = how
             over.set()
 
     def give_up(self) -> None:
-        """Let go of all who wait."""
         for event_id in list(self._waiting):
             self.ended(event_id, "unanswered")
 

@@ -58,7 +58,6 @@ def plans(design: str, seconds: float) -> list[Plan]:
 
 
 def requests(seen: Found) -> list[ClientRequest]:
-    """Return the requests of a trial that count."""
     least = SETTLING_REQUESTS if seen["plan"]["seconds"] >= ENOUGH_SECONDS else 0
     return [one for one in (ClientRequest(*values) for values in seen["requests"]) if one.number >= least]
 
@@ -86,7 +85,6 @@ def _delayed(counted: Iterable[ClientRequest]) -> int:
 
 
 def figures(seen: Found) -> dict[str, Any]:
-    """Return the figures of one trial."""
     plan, every = seen["plan"], requests(seen)
     seconds = float(plan["seconds"])
     felt = float(seen["began"]["noisy"]) + seconds * HANG_SHARE + 1 if plan["noise"] == "hang" else 0.0
@@ -188,8 +186,6 @@ def summary(runs: Sequence[Found]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class NoisePromise:
-    """One promise and what became of it."""
-
     what: str
     found: float
     most: float

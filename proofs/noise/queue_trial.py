@@ -321,7 +321,6 @@ class SendingSide:
         self._stirred.set()
 
     def _pump(self) -> None:
-        """Send what had to wait."""
         while True:
             self._stirred.clear()
             for offer in self._sender.pump().left:
@@ -339,7 +338,6 @@ class SendingSide:
                 self._best[tenant] = self._chance.choice([queue for queue in queues if visible[queue] == fewest])
 
     def give_up(self) -> None:
-        """Let go of all who wait."""
         for event_id in list(self._waiting):
             self.ended(event_id, "unanswered")
 

@@ -60,7 +60,6 @@ def write(told: Journal, seed: int, *, tenants: list[str], events: int) -> None:
 
 
 def consume(told: Journal, seed: int, *, address: str, visible: int) -> None:
-    """Deliver what the queues bring, until it is killed."""
     load.see_again_after(visible)
 
     def deliver(work: Work) -> Outcome:

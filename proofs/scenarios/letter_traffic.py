@@ -69,7 +69,6 @@ def write(told: Journal, seed: int, *, port: int, addresses: list[str], letters:
 
 
 def receive(told: Journal, seed: int, *, port: int) -> None:
-    """Take letters by SMTP, until it is killed."""
     smtp_receiver.controller(_HOST, port).start()
     threading.Event().wait()
 
@@ -119,7 +118,6 @@ class CustomersMail:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
     with socket.create_server((_HOST, 0)) as probe:
         return int(probe.getsockname()[1])
 
@@ -168,7 +166,6 @@ class Letters(Torture):
                 self.end(role)
 
     def _are_answered(self) -> tuple[bool, object]:
-        """Tell whether each letter's answer is marked as sent."""
         self._look()
         return len(self.marked) >= self.plan.letters, f"{self.tickets.total()} filed, {len(self.marked)} answered"
 

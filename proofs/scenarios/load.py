@@ -44,7 +44,6 @@ def see_again_after(seconds: int) -> None:
 
 
 def dispatch(told: Journal, seed: int) -> None:
-    """Send what the outbox holds to the queues, until it is killed."""
     call_command("run_dispatch", "--lease", str(LEASE_SECONDS), "--metrics", "0")
 
 
@@ -185,8 +184,6 @@ class Writer:
 
 
 def desks(tenants: Sequence[str]) -> list[Desk]:
-    """Return desks in these tenants, by their ids."""
-
     def person(tenant_id: str, user_id: str, name: str) -> TenantContext:
         return TenantContext(tenant_id, "Torture", "torture", Role.AGENT, user_id, name)
 
@@ -194,6 +191,5 @@ def desks(tenants: Sequence[str]) -> list[Desk]:
 
 
 def write(told: Journal, seed: int, *, tenants: list[str], events: int) -> None:
-    """Run a writer process until so many summaries have been changed."""
     writer = Writer(random.Random(seed), desks(tenants))  # noqa: S311  # it has to be repeatable
     writer.run(events, lambda: told.write(events=writer.events, refused=writer.refused))

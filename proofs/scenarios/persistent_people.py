@@ -77,7 +77,6 @@ class _Forms(HTMLParser):
 
 
 def form_with(answer: PageAnswer, path: str, *names: str) -> PageForm | None:
-    """Return the first form of a page that has all of these fields."""
     forms = _Forms(path)
     forms.feed(answer.text)
     return next((form for form in forms.found if form.names >= set(names)), None)
@@ -96,7 +95,6 @@ class PlainBrowser:
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(), _StayHere())
 
     def ask(self, path: str, form: dict[str, str] | None = None) -> PageAnswer:
-        """Get a page, or post a form. Raises NothingCameBack."""
         body = None if form is None else urllib.parse.urlencode(form).encode()
         try:
             try:
@@ -131,7 +129,6 @@ class Written:
 
 
 def typed(marker: str) -> str:
-    """Return the text that carries a marker, with characters that a page has to escape."""
     return f'{marker} the <lift> & "stairs"'
 
 

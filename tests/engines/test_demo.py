@@ -140,7 +140,7 @@ class Demo:
     def __init__(self, directory: Path, files: dict[str, str] = FILES) -> None:
         self.directory = directory
         self.port = free_port()
-        self.options = ["--port", str(self.port), "--workers", "1"]
+        self.options = ["--port", str(self.port)]
         self.running: subprocess.Popen[str] | None = None
         self.banner = ""
         for name, text in files.items():
@@ -151,6 +151,7 @@ class Demo:
         self.environ = kept | {
             "PYTHONPATH": str(settings.BASE_DIR),
             "DJANGO_SETTINGS_MODULE": "demo_settings",
+            "WEB_CONCURRENCY": "1",
             # Nothing of this machine's own may stand in for an engine.
             "AWS_EC2_METADATA_DISABLED": "true",
             "HOME": str(directory),

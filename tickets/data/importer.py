@@ -16,9 +16,7 @@ again, not twice.
 
 from __future__ import annotations
 
-import bisect
 import time
-from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -122,7 +120,7 @@ class Markers:
     """The rows of one archive that are tickets already, read in windows of their sort order.
 
     An archive in order, up or down, reads each marker once: rows / WINDOW Queries. Any other order costs up to
-    one Query per row and is right all the same. Rows taken in this run are not in here: see RowsMet.
+    one Query per row and is right all the same. Rows taken in this run are not in here.
     """
 
     def __init__(self, repository: Store, source: str) -> None:
@@ -149,22 +147,6 @@ class Markers:
         self._known = {m.sk: m for m in markers}
         edge = markers[-1].sk if page.last_key else ("" if downwards else _END)
         self._low, self._high = (edge, row_id) if downwards else (row_id, edge)
-
-
-class RowsMet:
-    """The rows that this run has met, in 8 bytes each, to refuse one that comes twice."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, array[int]] = {}
-
-    def again(self, kind: str, number: int) -> bool:
-        """Note the row, and tell whether it was met before."""
-        numbers = self._numbers.setdefault(kind, array("q"))
-        place = bisect.bisect_left(numbers, number)
-        if place < len(numbers) and numbers[place] == number:
-            return True
-        numbers.insert(place, number)
-        return False
 
 
 class NumberBlocks:
@@ -473,7 +455,7 @@ class Import:
         if len(self.source) > SOURCE_LIMIT:
             raise Invalid(f"A source has at most {SOURCE_LIMIT} characters.")
         archive = archive_reader.archive_of(self.path)
-        self._people, self._seen, self._now = TicketPeople(self.tenant, dry_run=self.dry_run), RowsMet(), clock.now()
+        self._people, self._seen, self._now = TicketPeople(self.tenant, dry_run=self.dry_run), set[str](), clock.now()
         self.outcome.strangers = self._people.strangers
         self._group, self._under_way = Group(), deque[tuple[Group, Future[list[Refused | None]]]]()
         self._is_listed = False
@@ -518,8 +500,9 @@ class Import:
     def _take(self, raw: RawRow, markers: Markers) -> None:
         read = import_rows.read_exported if raw.kind == archive_reader.KIND else import_rows.read_archived
         row = read(raw, self._now)
-        if self._seen.again(row.kind, row.number):
+        if row.id in self._seen:
             raise Refused("comes twice in the archive; only the first counts")
+        self._seen.add(row.id)
         self.outcome.reviews += row.reviews
         marker = markers.find(row.id)
         if marker is not None and marker.done:

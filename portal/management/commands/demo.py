@@ -100,8 +100,6 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000, help="of the portal (8000)")
         parser.add_argument("--engine", default="ministack", help=f"{' or '.join(ENGINES)}; ministack, if not given")
         parser.add_argument("--engine-port", type=int, default=0, help="of the engine (a free one)")
-        parser.add_argument("--workers", type=int, default=2, help="gunicorn processes (2)")
-        parser.add_argument("--threads", type=int, default=8, help="threads of each (8)")
         parser.add_argument("command", nargs=REMAINDER, help="management command and its arguments")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -115,7 +113,7 @@ class Command(BaseCommand):
         if not command and (obstacle := port_obstacle(options["port"])):
             raise CommandError(f"The portal's port {obstacle}; choose another with PORT=<number>.")
         base = f"http://{LOOPBACK}:{options['port']}"  # where links in mails lead, which workers send
-        self.environ = {"DEBUG": "1", "PORTAL_BASE_URL": base, **os.environ, "WEB_THREADS": str(options["threads"])}
+        self.environ = {"DEBUG": "1", "PORTAL_BASE_URL": base, **os.environ}
         self.signal: int | None = None
         self.queues: Engine | None = None  # a second engine, where the first has no queues
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -68,7 +68,6 @@ class Draw:
     other: Target
 
     def own(self, table: Table, index: Index | None = None) -> str:
-        """Return a partition key of the acting tenant in this table or index."""
         return self._partition(self.me, table, index)
 
     def foreign(self, table: Table, index: Index | None = None) -> str:
@@ -255,7 +254,6 @@ class AttackAttempt:
 
 
 def impossible(table: Table, **params: Any) -> dict[str, Any]:
-    """Return the parameters of a write that cannot take place."""
     return {"ConditionExpression": IMPOSSIBLE, "ExpressionAttributeNames": {"#k": table.hash}, **params}
 
 

@@ -138,7 +138,6 @@ _READ: Final = (reply_addresses.read, reply_addresses.read, reply_addresses.read
 
 
 def _tokens(target: Target, number: int) -> tuple[str, ...]:
-    """Return what `_READ` reads, each for the same ticket."""
     person = target.requesters[0] if target.requesters else target.id
     member = target.members[0].id if target.members else target.id
     made = (
@@ -301,7 +300,6 @@ def _number(draw: Draw) -> int:
 
 
 def _list(draw: Draw) -> object:
-    """Return a page of a list, by one of its own cursors where it has some."""
     own = [c for c in draw.me.cursors if c.status] or [Cursor("", Status.OPEN.value)]
     chosen = draw.rng.choice(own)
     status = Status(chosen.status)

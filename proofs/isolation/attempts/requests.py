@@ -47,7 +47,6 @@ class Made:
 
     @property
     def slot(self) -> str:
-        """Return the name under which each of `held` has its partition key."""
         return ":h" if self.operation == "Query" else self.table.hash
 
     @property
@@ -78,7 +77,6 @@ def own(draw: Draw, operation: str, table: Table, index: Index | None = None, co
 
 
 def of_many(operation: str, table: Table, members: Any) -> dict[str, Any]:
-    """Return the request with these members, whatever they are."""
     if operation == "BatchGetItem":
         return {"RequestItems": {table.full_name: {"Keys": members}}}
     return {"RequestItems": {table.full_name: members}} if operation == "BatchWriteItem" else {"TransactItems": members}
@@ -140,7 +138,6 @@ def _member(draw: Draw, operation: str, table: Table, key: Key, kinds: tuple[str
 
 
 def _held(member: Any) -> Key:
-    """Return the key or the item of a member."""
     inner = next(iter(member.values()))
     held: Key = inner.get("Item") or inner.get("Key") or member
     return held

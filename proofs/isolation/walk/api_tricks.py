@@ -67,7 +67,6 @@ class LentKeys:
 
 
 def lend(targets: Sequence[Target]) -> LentKeys:
-    """Make keys of every state for every tenant."""
     keys, everything, now = LentKeys(), frozenset(Scope), clock.now()
     for target in targets:
         _lend(keys, target, "good", everything)
@@ -103,8 +102,6 @@ _DEEPEST: Final = 6  # objects within objects of a body
 
 @dataclass(frozen=True)
 class TrickPlay:
-    """Hold what tricks are made with."""
-
     rng: random.Random
     keys: LentKeys
     visitors: Visitors
@@ -130,7 +127,6 @@ def call(play: TrickPlay, trick: str, own: Target, victim: Target, route: Route)
 
 
 def own_list(keys: LentKeys, own: Target, listing: Route) -> HttpRequest:
-    """Return the own list of tickets, as any system asks for it."""
     path = listing.filled(lambda converter, name: "")
     return HttpRequest(
         own, own, listing, "GET", path, frozenset({own.id}), key=keys.text(own, "good"), tricks=("none",)

@@ -40,14 +40,12 @@ class Route:
     operation: Mapping[str, Any] = field(default_factory=dict)
 
     def filled(self, value: Callable[[str, str], str]) -> str:
-        """Return the address with `value(converter, name)` in each place."""
         named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<re:\1>", self.path)
         filled = re.sub(r"<(?:(\w+):)?(\w+)>", lambda m: value(m[1] or "str", m[2]), named)
         return "/" + re.sub(r"[\^$]|\\Z", "", filled)
 
     @property
     def parameters(self) -> list[str]:
-        """Return the names that the query may have."""
         return [p["name"] for p in self.operation.get("parameters", ()) if p["in"] == "query"]
 
 
@@ -61,7 +59,6 @@ def _leaves(patterns: Patterns | None = None, prefix: str = "") -> Iterator[tupl
 
 
 def routes() -> Iterator[Route]:
-    """Return every address that the portal answers."""
     for path, view in _leaves():
         access = getattr(view, "access", None)
         yield Route(path, 4 if access is None or access.level == "member" else 1)
@@ -128,7 +125,6 @@ class HttpRequest:
 
     @property
     def content(self) -> tuple[str, str]:
-        """Return the body as it is sent, and its type."""
         if self.route.method:
             return ("", "") if self.body is None else (json.dumps(self.body), "application/json")
         form = self.form if self.method == "POST" else {}

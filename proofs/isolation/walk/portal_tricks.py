@@ -38,7 +38,6 @@ _PERSON_HEADERS: Final = ("HTTP_X_FORWARDED_USER", "HTTP_X_USER_ID", "HTTP_REMOT
 
 
 def plain(visitor: Visitor) -> HttpRequest:
-    """Return the own queue, as anybody asks for it."""
     with addresses_of(visitor.target.tenant.slug):
         path = reverse("tickets:queue")
     cookie, target = request_identity.write_cookie(visitor.ids), visitor.target
@@ -46,7 +45,6 @@ def plain(visitor: Visitor) -> HttpRequest:
 
 
 def guest(target: Target) -> HttpRequest:
-    """Return a desk's public form, as anybody asks for it."""
     path = reverse("tickets:public_form", args=[target.tenant.slug])
     return HttpRequest(target, target, Route(path), "GET", path, frozenset({target.id}))
 
@@ -153,7 +151,6 @@ Trick = Callable[[random.Random, HttpRequest, Visitors], dict[str, Any]]
 
 
 def _both(v: HttpRequest, visitors: Visitors) -> tuple[Visitor, Visitor]:
-    """Return the victim's member, where there is one, and the visitor."""
     mine = visitors.members[v.own.id]
     return visitors.members.get(v.victim.id, mine), mine
 

@@ -121,5 +121,4 @@ def remove_scratch(targets: Sequence[Target]) -> None:
 
 
 def scratch_left(targets: Sequence[Target]) -> int:
-    """Count the scratch items: 0 after a run."""
     return sum(len(t.tenant.repository.query(DetailItem, proof_keys.proof, consistent=True).items) for t in targets)

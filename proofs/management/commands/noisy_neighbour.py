@@ -65,7 +65,6 @@ class Command(PortalCommand):
         proof_report.judge(found, self.stdout)
 
     def _try_queues(self, plans: list[Plan]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        """Return the figures of each run, by noise and design."""
         runs: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         if plans:
             phases = 2 + queue_trial.COOLDOWN_SHARE
@@ -103,7 +102,6 @@ class Command(PortalCommand):
 def _document(
     seconds: float, runs: dict[tuple[str, str], list[dict[str, Any]]], floods: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return everything, as JSON has it."""
     summaries = {key: noise_figures.summary(several) for key, several in runs.items()}
     judged = noise_figures.judge(summaries, with_times=seconds >= ENOUGH_SECONDS)
     for flood in floods:

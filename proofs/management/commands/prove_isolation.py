@@ -72,7 +72,6 @@ class Command(PortalCommand):
         self._say(proof, options)
 
     def _keep(self, proof: Proof) -> None:
-        """Keep the result where the owners' pages show it."""
         try:
             platform_proofs.record(document(proof))
         except PortalError as error:
