@@ -29,7 +29,6 @@ from portal.streams.batch import Batch, BatchResult, Record
 from portal.streams.poller import Poller
 from proofs.forked import Journal, asked_to_stop
 from proofs.harness import LEASE_SECONDS
-from proofs.scenarios.split_stream import SplitStream
 from tickets.counting import stream_handler
 from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild, verify
@@ -133,9 +132,9 @@ class JumpingClock:
         return self._real() + timedelta(hours=self._hours)
 
 
-def poll(told: Journal, seed: int, *, redeliver: float, throttled: str = "", stream: SplitStream | None = None) -> None:
+def poll(told: Journal, seed: int, *, redeliver: float, throttled: str = "") -> None:
     """Run a poller process, until it is killed or asked to stop."""
-    hostile = _hostile(told, seed, redeliver, throttled, stream)
+    hostile = _hostile(told, seed, redeliver, throttled)
     poller, stopped = Poller(TICKETS, hostile.handle, lease_seconds=LEASE_SECONDS, threads=1), asked_to_stop()
     poller.me = f"{OWNER}{poller.me}"
     signal.signal(signal.SIGUSR1, hostile.arm)
@@ -143,12 +142,8 @@ def poll(told: Journal, seed: int, *, redeliver: float, throttled: str = "", str
     poller.run(lambda: not stopped)
 
 
-def _hostile(
-    told: Journal, seed: int, redeliver: float, throttled: str, stream: SplitStream | None, *, zombie: bool = False
-) -> Hostile:
+def _hostile(told: Journal, seed: int, redeliver: float, throttled: str, *, zombie: bool = False) -> Hostile:
     """Put what is hostile in place in this process."""
-    if stream:
-        stream.install()
     rng = random.Random(seed)  # noqa: S311  # it has to be repeatable
     hostile = Hostile(rng, redeliver, told, zombie=zombie, throttled=throttled)
     client.connection("worker").dispatch = hostile.dispatch  # type: ignore[method-assign, assignment]
@@ -156,9 +151,9 @@ def _hostile(
     return hostile
 
 
-def haunt(told: Journal, seed: int, *, redeliver: float, throttled: str, stream: SplitStream | None) -> None:
+def haunt(told: Journal, seed: int, *, redeliver: float, throttled: str) -> None:
     """Apply what the stream holds from the stored positions on, while a poller follows the stream."""
-    hostile = _hostile(told, seed, redeliver, throttled, stream, zombie=True)
+    hostile = _hostile(told, seed, redeliver, throttled, zombie=True)
     arn = shards.arn(TICKETS)
     iterators = {one.shard: shards.iterator(arn, one.shard, after=one.checkpoint) for one in positions.unfinished(arn)}
     end = time.monotonic() + ZOMBIE_SECONDS
@@ -174,10 +169,8 @@ def haunt(told: Journal, seed: int, *, redeliver: float, throttled: str, stream:
         time.sleep(0.05)
 
 
-def repair(told: Journal, seed: int, *, tenants: list[str], stream: SplitStream | None) -> None:
+def repair(told: Journal, seed: int, *, tenants: list[str]) -> None:
     """Rebuild and verify healthy tenants until it is asked to stop: nothing may be found wrong or taken away."""
-    if stream:
-        stream.install()
     clock.now = JumpingClock(random.Random(seed)).now  # noqa: S311  # it has to be repeatable
     stopped = asked_to_stop()
     for tenant_id in cycle(tenants):

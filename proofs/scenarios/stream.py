@@ -15,7 +15,7 @@ from portal.streams import positions, shards
 from proofs import cleanup
 from proofs.forked import Process, lines
 from proofs.harness import LEASE_SECONDS, STEP, Torture, TortureFailed, count, decimal, signalled
-from proofs.scenarios import hostile_poller, load, split_stream
+from proofs.scenarios import hostile_poller, load
 from tickets.ticket.stored import TICKETS
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
@@ -28,8 +28,7 @@ class Stream(Torture):
     help = (
         "Torture the stream's workers on the running engine: writers in processes of their own change the tickets of "
         "throw-away tenants; pollers get batches again, in parts and overlapping, are killed at any moment and between "
-        "two writes, lose their leases and go on without; shards are split, merged and rolled over, unless others "
-        "follow the stream. Then all is recounted, and recounted once more when every "
+        "two writes, lose their leases and go on without. Then all is recounted, and recounted once more when every "
         "ticket has been deleted. Needs DEBUG=1 and a local engine; while it runs, its pollers take the stream from "
         "others. What each writer does follows from --seed; how the processes meet does not. Tenants and tickets are "
         "removed in the end; records of idempotency stay until their TTL. "
@@ -42,7 +41,6 @@ class Stream(Torture):
         "tenants": count(12, "T", "to write in"),
         "writers": count(3, "W", "at a time"),
         "pollers": count(3, "P", "at a time"),
-        "cuts": count(9, "C", "splits, merges and rollovers", 0),
     }
     must_be_empty = ("taken_away_or_called_wrong", "drift")
     kept = "No drift."
@@ -51,13 +49,9 @@ class Stream(Torture):
     def work(self) -> None:
         plan, self.killed_between_writes, self.thefts = self.plan, 0, 0
         self.left: dict[str, Verdict] = {}  # after everything was deleted
-        self.applied = ""  # a record up to which everything is applied
-        path = self.folder / "cuts.jsonl"
-        self.stream, self.uncut = split_stream.present(path) if plan.cuts else (None, "")
-        self._uninstall = self.stream.install() if self.stream else lambda: None
         self.make_tenants(plan.tenants)
         # The tenant that is throttled now and then is the last one, so that others can be seen to go on.
-        self.hostile = {"redeliver": plan.redeliver, "throttled": self.tenants[-1].tenant_id, "stream": self.stream}
+        self.hostile = {"redeliver": plan.redeliver, "throttled": self.tenants[-1].tenant_id}
         with self.stage("Writing", plan.events) as progress:
             began = time.monotonic()
             self._write(progress.advance)
@@ -70,25 +64,18 @@ class Stream(Torture):
         self._drain(lambda _: None)
         self.left = self._check()
 
-    def remove(self) -> None:
-        super().remove()
-        if getattr(self, "stream", None):
-            self.stream.give_back(self.applied)  # type: ignore[union-attr]
-            self._uninstall()
-
     def _write(self, advance: Callable[[int], object]) -> None:
         """Let the writers write and the pollers follow, and inject the faults that are due, until all is written."""
         plan, ids = self.plan, [tenant.tenant_id for tenant in self.tenants]
         rest = plan.events % plan.writers
         self.start_all(
             poller=(plan.pollers, hostile_poller.poll, self.hostile),
-            repairs=(1, hostile_poller.repair, {"tenants": ids, "stream": self.stream}),
+            repairs=(1, hostile_poller.repair, {"tenants": ids}),
         )
         for n in range(plan.writers):
             self.start("writer", load.write, tenants=ids, events=plan.events // plan.writers + (n < rest))
         faults: list[Callable[[], object]] = [(self._kill_between_writes, self._kill)[n % 2] for n in range(plan.kills)]
         faults += [(self._freeze, self._start_zombie)[n % 2] for n in range((plan.kills + 1) // 3)]
-        faults += [self._cut] * (plan.cuts if self.stream else 0)
         self.inject(faults, "writer", plan.events, advance, replace=("poller",))
         (repairs,) = self.running["repairs"]
         signalled(repairs, signal.SIGTERM)  # the rebuild that is going on ends; it needs pollers for that
@@ -108,13 +95,11 @@ class Stream(Torture):
 
         self.drain(waiting)
         self.end("zombie", seconds=30)
-        if self.stream:
-            self.applied = self.stream.mark_now(self.tenant_id)[1]
 
     def _check(self) -> dict[str, Verdict]:
         return {tenant.slug: verify.verify(Store("tenant", tenant.tenant_id)) for tenant in self.tenants}
 
-    # --- faults: kills, a third as many thefts of the stream, and cuts ---
+    # --- faults: kills, and a third as many thefts of the stream ---
 
     def _holder(self) -> Process | None:
         """Return the poller of ours that holds a shard. One that was killed just now is waited for."""
@@ -156,11 +141,6 @@ class Stream(Torture):
         self.start("zombie", hostile_poller.haunt, **self.hostile)
         self.thefts += 1
 
-    def _cut(self) -> None:
-        if self.stream:  # whatever the pollers are at
-            rng = self.rng()
-            self.stream.cut(rng.choice(self.tenants).tenant_id, rng)
-
     # --- what came of it ---
 
     def figures(self) -> dict[str, Any]:
@@ -181,8 +161,6 @@ class Stream(Torture):
             "kills": self.kills["poller"],
             "killed_between_writes": self.killed_between_writes,
             "thefts": self.thefts,
-            "cuts": dict(self.stream.cuts) if self.stream else {},
-            "shards_left_alone": self.uncut,
             "rebuilds": sum("removed" in line for line in repaired),
             "verifications": sum("state" in line for line in repaired),
             "repairs_that_gave_up": [line["failed"] for line in repaired if "failed" in line],

@@ -1,4 +1,4 @@
-"""A small `torture_stream` on every engine that the README names: shards are cut and a poller is killed."""
+"""A small `torture_stream` on every engine that the README names: a poller is killed, and each batch comes twice."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from django.conf import settings
 
 from portal.objects import object_store
 from portal.streams import positions, shards
-from proofs.scenarios import split_stream
-from proofs.scenarios.split_stream import SplitStream
 from tests.support import commands, folding
 from tests.support.engines import AnyEngine
-from tests.support.waiting import wait_until
 from tickets.ticket.stored import TICKETS
 
 pytest_plugins = ["tests.support.engines"]
@@ -31,7 +28,7 @@ def tables(any_engine: AnyEngine) -> AnyEngine:
 
 def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    of_all = {"events": 60, "kills": 1, "redeliver": 1, "tenants": 2, "writers": 1, "pollers": 2, "cuts": 4, "seed": 3}
+    of_all = {"events": 60, "kills": 1, "redeliver": 1, "tenants": 2, "writers": 1, "pollers": 2, "seed": 3}
     options = [f"--{name}={value}" for name, value in of_all.items()]
     where = {"DYNAMODB_ENDPOINT_URL": tables.endpoint_url, "S3_ENDPOINT_URL": settings.S3_ENDPOINT_URL}
     torture = commands.start("torture_stream", *options, "--json", figures, **where)
@@ -42,19 +39,9 @@ def test_a_small_torture_does_no_harm_and_leaves_nothing(tables: AnyEngine, tmp_
     assert found["events"] >= 60
     assert found["events_applied"] > found["events_redelivered"] > 0
     assert (found["kills"], found["drift"], found["dead_letters"]) == (1, {}, 0)
-    assert found["cuts"] == {"split": 2, "rollover": 1, "merge": 1}
-    left = {key for table, key in commands.of_tenants()}
-    assert all("|MARKER#cut-" in key for key in left), "nothing but marks of cuts, which go by TTL"
+    assert not {key for table, key in commands.of_tenants()}
     stream = shards.arn(TICKETS)
     (shard,) = shards.listing(stream).shards
     (lease,) = positions.unfinished(stream)
     assert (lease.shard, lease.owner, bool(lease.position)) == (shard.id, "", True), "the next poller goes on there"
     assert not positions.finished_among(stream, [shard.id])
-
-
-def test_shards_are_left_alone_while_somebody_follows_the_stream(tables: AnyEngine, tmp_path: Path) -> None:
-    with folding.poller() as poller:
-        wait_until(lambda: poller.held)
-        stream, why = split_stream.present(tmp_path / "cuts.jsonl")
-    assert (stream, why) == (None, "another poller follows the stream")
-    assert isinstance(split_stream.present(tmp_path / "cuts.jsonl")[0], SplitStream)
