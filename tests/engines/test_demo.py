@@ -33,6 +33,7 @@ ROOT_URLCONF = "sample.urls"
 DYNAMODB_ENDPOINT_URL = os.environ.get("DYNAMODB_ENDPOINT_URL", "")
 DELIVERY_WORKERS = 1
 DEMO_PASSWORD = "demo-pass-123"
+NOISE_NOTED = False
 """,
     "sample/urls.py": """
 import os
