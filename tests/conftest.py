@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +16,7 @@ import jinja2
 import pytest
 from django.core.cache import cache
 from django.test.signals import template_rendered
+from hypothesis.internal.conjecture import providers
 
 from portal.dynamo import item_protocol, meter, retry
 from portal.load import reporting, tenant_limiter
@@ -102,7 +105,10 @@ SLOW = {
 # A red test says something of the code, and nothing of the dice or of how busy the machine was.
 # What nobody thought of is looked for with `--hypothesis-profile=dice`.
 hypothesis.settings.register_profile("dice", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("same", hypothesis.settings.get_profile("dice"), derandomize=True)
+# Examples that are the same each time find the same again: a few of them show that nothing broke.
+hypothesis.settings.register_profile(
+    "same", hypothesis.settings.get_profile("dice"), derandomize=True, max_examples=30, stateful_step_count=30
+)
 hypothesis.settings.load_profile("same")
 
 # What the portal does again after some seconds, it does not do in the midst of a test that a busy machine holds up.
@@ -123,6 +129,28 @@ def pytest_configure() -> None:
     # The background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    if hypothesis.settings.default.derandomize:
+        # The constants of all modules, which each process would parse for them, are worth their time for dice alone.
+        providers._get_local_constants = lambda: providers._local_constants
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker and [Path(place).name for place in session.config.args] == [HERE.name]:
+        import_from(int(worker[2:]) / int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+def import_from(share: float) -> None:
+    """Import all tests beginning at another one in each process, so that they compile them for each other.
+
+    What cannot be imported is said by the collection, which comes to it again.
+    """
+    paths = sorted(HERE.rglob("test_*.py"))
+    first = int(share * len(paths))
+    for path in (*paths[first:], *paths[:first]):
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -341,7 +341,7 @@ EDITS = (
     kills=st.sets(st.integers(0, 6), max_size=3),
     undo=st.booleans(),
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_each_ticket_is_changed_once_and_the_numbers_are_right_whatever_happens_meanwhile(
     world: World, alice: TenantContext, bob: TenantContext, change: int, others: Any, kills: set[int], undo: bool
 ) -> None:

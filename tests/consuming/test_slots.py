@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.queues.limits import HANGS_SECONDS, DeliveryLimits, Schedule
@@ -52,7 +52,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(cases, steps)
 def test_whatever_comes_no_tenant_has_more_than_its_cap_its_rate_and_one_suspect(case: Case, steps: list) -> None:
     clock = Clock()
@@ -78,7 +77,6 @@ def test_whatever_comes_no_tenant_has_more_than_its_cap_its_rate_and_one_suspect
         assert sum(suspect for _, _, suspect in running) <= 1
 
 
-@settings(deadline=None)
 @given(cases, steps)
 def test_what_is_refused_takes_nothing(case: Case, steps: list) -> None:
     schedule, again = (case.schedule(Clock()) for _ in range(2))
@@ -93,7 +91,6 @@ def test_what_is_refused_takes_nothing(case: Case, steps: list) -> None:
     assert again.in_turn(range(5)) == schedule.in_turn(range(5))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
 def test_the_queue_with_the_fewest_running_goes_first_and_then_the_one_that_waits_longest(queues: list[int]) -> None:
     schedule = generous(100, 50)

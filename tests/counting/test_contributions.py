@@ -71,7 +71,7 @@ def deliveries(draw: st.DrawFn, length: int) -> list[tuple[int, int]]:
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(data=st.data(), history=histories())
 def test_any_deliveries_of_any_changes_equal_the_recount(

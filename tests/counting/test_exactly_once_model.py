@@ -436,5 +436,5 @@ def test_tenants_that_a_process_meets_together_read_the_position_once(table: Agg
 
 TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+    max_examples=20, stateful_step_count=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )

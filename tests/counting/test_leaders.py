@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import folding, listing
@@ -110,7 +110,6 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(changes=CHANGES, at_once=st.integers(1, 6), full=st.sampled_from([0, 6, 14]), again=st.sampled_from([1, 16]))
 def test_after_any_changes_the_listed_are_right_and_the_others_are_as_is_said(
     changes: list[tuple[int, str, list[str], int, bool]], at_once: int, full: int, again: int

@@ -154,7 +154,7 @@ def has(field_id: str, value: str, asked: str) -> bool:
 
 
 @given(steps=STEPS)
-@profile(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@profile(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_each_value_stays_readable_and_each_filter_exact(clean_process: None, steps: list[tuple[Any, ...]]) -> None:
     model = Model(embedded.world(shards=1))
     for step in steps:

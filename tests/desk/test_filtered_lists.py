@@ -9,7 +9,7 @@ from unittest import mock
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portal import clock, zones
@@ -31,8 +31,6 @@ MOMENTS = [
     for d in range(1, 4)
     for microseconds in (0, 1, LAST_MICROSECOND)
 ]
-
-thorough = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass
@@ -166,7 +164,6 @@ def numbers(pages: list[TicketPage]) -> list[int]:
     return [row.number for page in pages for row in page.rows]
 
 
-@thorough
 @given(
     piles(), st.integers(1, 4), st.integers(1, 20), limits, status_words, st.sampled_from([None, "", BOB]), questions
 )
@@ -197,7 +194,6 @@ def test_any_filter_shows_exactly_the_tickets_that_a_person_would_pick_newest_fi
         assert all(p.stopped == (len(p.rows) < size and p.next is not None) for p in pages)
 
 
-@settings(thorough, max_examples=30)
 @given(questions, status_words)
 @example(TicketFilter(created=Days("2026-01-01", "2026-01-31")), "any")
 def test_a_cursor_is_of_no_use_with_another_filter(other: TicketFilter, word: str) -> None:
@@ -273,7 +269,6 @@ def of_offsets(found: list[int], shards: int) -> Reader:
     return reader
 
 
-@thorough
 @given(offsets, offsets, st.integers(1, 4))
 @example([0], [1] * 60, 1)
 @example([], [0] * 60, 4)
@@ -290,7 +285,6 @@ def test_rows_planted_by_another_tenant_are_never_shown_and_hide_nothing(
     assert numbers(reader.walk("previous", pages[-1])[::-1]) == numbers(pages)
 
 
-@thorough
 @given(offsets.filter(bool), st.integers(1, 7), st.data())
 def test_a_ticket_that_changes_between_two_pages_takes_no_other_with_it(
     found: list[int], shards: int, data: st.DataObject
@@ -314,7 +308,6 @@ def test_a_resolver_that_is_no_user_id_is_refused_before_anything_is_read(resolv
 # --- words ---
 
 
-@thorough
 @given(questions)
 def test_a_filter_survives_its_own_words(only: TicketFilter) -> None:
     assert TicketFilter.parse({"status": "open", **only.params}) == only

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from portal import clock
@@ -24,7 +24,6 @@ ACME, BOB = "ac" * 16, "b0" * 16
 FIRST = datetime(2026, 1, 29, tzinfo=UTC)
 MOMENTS = [clock.stamp(FIRST + timedelta(hours=h)) for h in range(6)]  # few, so that tickets share theirs
 PRIORITIES = ["urgent", "high", "normal", "low"]
-thorough = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 every_order = st.sampled_from([*ORDERS.values()])
 
 
@@ -125,7 +124,6 @@ which = st.fixed_dictionaries(
 )
 
 
-@thorough
 @given(piles(), st.integers(1, 4), every_order, st.integers(1, 9), which)
 def test_each_ticket_is_shown_once_and_in_its_place_in_both_directions(
     pile: list[Ticket], shards: int, order: Order, size: int, which: dict[str, Any]
@@ -147,7 +145,6 @@ def test_each_ticket_is_shown_once_and_in_its_place_in_both_directions(
     assert all(page.total in (None, len(desk.wanted())) for page in pages)
 
 
-@thorough
 @given(piles(), st.integers(1, 3), every_order, st.integers(1, 5), which, st.data())
 def test_tickets_that_nobody_changes_are_shown_once_while_others_change(
     pile: list[Ticket], shards: int, order: Order, size: int, which: dict[str, Any], data: st.DataObject

@@ -223,7 +223,7 @@ EDITS = [TicketEdit.of({"status": status}) for status in Status] + [
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, len(EDITS) - 1), st.booleans()), max_size=8))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_done_and_undone_the_numbers_are_those_of_what_remains(
     alice: TenantContext, steps: list[tuple[int, bool]]
 ) -> None:

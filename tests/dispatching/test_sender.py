@@ -344,4 +344,4 @@ class AnySequence(RuleBasedStateMachine):
 
 
 TestAnySequence = AnySequence.TestCase
-TestAnySequence.settings = profile(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnySequence.settings = profile(max_examples=30, stateful_step_count=30, deadline=None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.core import signing
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from portal.dynamo import paging
@@ -19,9 +19,6 @@ from tests.support.fakes import index_row, tenant_in_memory
 from tickets.desk import lists
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
-
-# On a busy machine an example may take its time.
-quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 ACME, GLOBEX = "ac" * 16, "9b" * 16
 BOB = "b0" * 16
@@ -48,14 +45,12 @@ def refused(text: str, *, tenant_id: str = ACME, query: tuple[object, ...] = QUE
     return False
 
 
-@quick
 @given(positions, queries_)
 def test_a_position_comes_back_as_it_went_in(position: list[Any], query: tuple[Any, ...]) -> None:
     text = paging.dump(position, tenant_id=ACME, query=query)
     assert paging.load(text, tenant_id=ACME, query=query) == position
 
 
-@quick
 @given(positions)
 def test_a_cursor_can_stand_in_an_address_as_it_is(position: list[Any]) -> None:
     text = paging.dump(position, tenant_id=ACME, query=QUERY)
@@ -70,7 +65,6 @@ def test_no_character_of_a_cursor_can_be_changed() -> None:
             assert changed == text or refused(changed), (place, other)
 
 
-@quick
 @given(st.data())
 def test_no_character_can_be_left_out_or_added(data: st.DataObject) -> None:
     text = paging.dump(POSITION, tenant_id=ACME, query=QUERY)
@@ -81,14 +75,12 @@ def test_no_character_can_be_left_out_or_added(data: st.DataObject) -> None:
     assert refused(text[:place]) or place == len(text)
 
 
-@quick
 @given(st.integers(0, 2**128 - 1).map("{:032x}".format))
 def test_a_cursor_of_another_tenant_is_refused(other: str) -> None:
     assume(other != ACME)
     assert refused(paging.dump(POSITION, tenant_id=other, query=QUERY))
 
 
-@quick
 @given(queries_, queries_)
 @example(("a", "b", None), ("a", None, "b"))
 @example((1, "", ""), ("1", "", ""))
@@ -116,7 +108,6 @@ def test_a_cursor_of_another_filter_or_shard_layout_is_refused(other: tuple[Any,
     assert refused(paging.dump(POSITION, tenant_id=ACME, query=other))
 
 
-@quick
 @given(st.text(max_size=200))
 @example("")
 @example(":")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.conf import settings as django_settings
-from hypothesis import HealthCheck, assume, example, find, given, settings
+from hypothesis import assume, example, find, given
 from hypothesis import strategies as st
 
 from delivery.timers import stored as due_keys
@@ -34,9 +34,6 @@ from tickets.letters import stored as letter_keys
 from tickets.search import stored as search_keys
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
-
-# On a busy machine an example may take its time.
-quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 ACME, GLOBEX = "0123456789abcdef" * 2, "f" * 32
 
@@ -163,7 +160,6 @@ def test_an_id_that_is_not_32_lower_case_hex_digits_is_refused_by_every_builder(
                 pytest.fail(f"{build.__name__} of {tenant_id!r} gives {build(tenant_id, *args)}")
 
 
-@quick
 @given(st.text(max_size=33) | st.text(string.hexdigits + "#|*?\n", min_size=31, max_size=33), calls)
 def test_any_text_that_is_not_a_tenant_id_is_refused(tenant_id: str, call: tuple[Any, Any]) -> None:
     assume(not (len(tenant_id) == 32 and set(tenant_id) <= set("0123456789abcdef")))
@@ -193,7 +189,6 @@ def test_a_key_belongs_to_nobody_who_is_not_a_tenant() -> None:
 # --- keys of different tenants ---
 
 
-@quick
 @given(tenant_ids, tenant_ids, calls)
 @example(ACME, ACME[:-1] + "e", (ticket_keys.ticket, (1,)))
 def test_no_tenants_key_begins_with_what_opens_another_tenants_keys(
@@ -210,7 +205,6 @@ def test_no_tenants_key_begins_with_what_opens_another_tenants_keys(
     assert key == mine or key.startswith((f"TENANT#{mine}|", f"{mine}#"))
 
 
-@quick
 @given(tenant_ids, tenant_ids, calls)
 def test_a_key_belongs_to_its_own_tenant_only(mine: str, theirs: str, call: tuple[Any, Any]) -> None:
     assume(mine != theirs)
@@ -220,7 +214,6 @@ def test_a_key_belongs_to_its_own_tenant_only(mine: str, theirs: str, call: tupl
     assert not keys.belongs_to(theirs, key)
 
 
-@quick
 @given(tenant_ids, st.text(max_size=60))
 @example(ACME, "TENANT#")
 @example(ACME, f"TENANT#{ACME}")
@@ -234,7 +227,6 @@ def test_no_other_text_belongs_to_a_tenant(tenant_id: str, text: str) -> None:
     assert not keys.belongs_to(tenant_id, text)
 
 
-@settings(quick, max_examples=200)
 @given(st.sampled_from([ACME, GLOBEX]), calls, st.sampled_from([ACME, GLOBEX]), calls)
 @example(ACME, (ticket_keys.request, ("1",)), ACME, (ticket_keys.ticket, (1,)))
 @example(ACME, (ticket_keys.ticket, (1,)), ACME, (ticket_keys.ticket, (11,)))
@@ -274,20 +266,17 @@ def test_a_ticket_number_is_a_positive_integer(number: Any) -> None:
 # --- reading a ticket's key ---
 
 
-@quick
 @given(tenant_ids, numbers)
 def test_a_tickets_number_is_read_back_from_its_key(tenant_id: str, number: int) -> None:
     assert ticket_keys.ticket_number(tenant_id, ticket_keys.ticket(tenant_id, number)) == number
 
 
-@quick
 @given(tenant_ids, tenant_ids, numbers)
 def test_a_ticket_of_another_tenant_has_no_number_here(mine: str, theirs: str, number: int) -> None:
     assume(mine != theirs)
     assert ticket_keys.ticket_number(mine, ticket_keys.ticket(theirs, number)) is None
 
 
-@quick
 @given(calls)
 def test_keys_of_other_things_are_no_tickets(call: tuple[Any, Any]) -> None:
     build, args = call
@@ -295,7 +284,6 @@ def test_keys_of_other_things_are_no_tickets(call: tuple[Any, Any]) -> None:
     assert ticket_keys.ticket_number(ACME, build(ACME, *args)) is None
 
 
-@quick
 @given(st.text(max_size=20) | st.text("0123456789+-_. \u0663\uff11", max_size=5))
 @pytest.mark.parametrize("prefix", [f"TENANT#{ACME}|TICKET#", ""])
 def test_a_number_is_read_from_no_text_that_the_builder_would_not_have_made(prefix: str, text: str) -> None:
@@ -317,7 +305,6 @@ def test_look_alikes_of_a_ticket_number_are_none(rest: str) -> None:
 moments = st.integers(0, 10**16).map(lambda us: clock.stamp(clock.parse("1970-01-01T00:00:00.000000Z"), offset=us))
 
 
-@quick
 @given(moments, moments, parts, parts)
 def test_activity_sorts_by_time_and_before_the_heads_of_the_ticket(a: str, b: str, id_a: str, id_b: str) -> None:
     first, second = ticket_keys.activity(a, id_a), ticket_keys.activity(b, id_b)
@@ -328,14 +315,12 @@ def test_activity_sorts_by_time_and_before_the_heads_of_the_ticket(a: str, b: st
     assert first.startswith(ticket_keys.ACTIVITY_PREFIX)
 
 
-@quick
 @given(tenant_ids | st.just(""), moments)
 def test_a_resolvers_rows_begin_with_the_resolver_and_then_sort_by_time(resolver: str, at: str) -> None:
     assert ticket_keys.resolver_updated(resolver, at) == ticket_keys.resolver_prefix(resolver) + at
     assert ticket_keys.resolver_prefix(resolver).endswith("#")
 
 
-@quick
 @given(parts, parts)
 def test_the_id_of_an_entry_is_read_back_from_its_key(at: str, entry_id: str) -> None:
     assert ticket_keys.entry_id(ticket_keys.activity(at, entry_id)) == entry_id
@@ -370,7 +355,6 @@ def test_the_fullest_of_two_hundred_shards_holds_little_more_than_its_share() ->
     assert max(found.values()) <= 1.35 * 20_000 / 200
 
 
-@quick
 @given(numbers, st.integers(1, 64))
 def test_a_shard_is_in_range(number: int, shards: int) -> None:
     assert 0 <= ticket_keys.status_shard(number, shards) < shards
@@ -393,7 +377,6 @@ def test_no_index_partition_has_a_negative_shard() -> None:
 addresses = st.emails() | st.ip_addresses().map(str) | parts
 
 
-@quick
 @given(st.sampled_from(["account", "address"]), addresses, st.integers(0, 10**7))
 @example("account", "alice@example.com", 1)
 @example("address", "192.0.2.7", 1)
@@ -416,7 +399,6 @@ def test_a_sign_in_counter_is_one_per_kind_subject_and_window() -> None:
     assert attempts_key("account", " Alice@Example.COM ", 1) == attempts_key("account", "alice@example.com", 1)
 
 
-@quick
 @given(st.emails(), st.sampled_from(["", " ", "\t", "\n "]))
 def test_an_address_is_the_same_in_any_case(address: str, space: str) -> None:
     folded = email_key(address)
@@ -437,7 +419,6 @@ def test_a_user_id_is_held_to_the_same_form() -> None:
             user_key(user_id)
 
 
-@quick
 @given(tenant_ids, parts, st.emails())
 def test_accounts_addresses_and_slugs_never_meet_in_their_table(user_id: str, slug: str, address: str) -> None:
     assert (

@@ -245,7 +245,7 @@ _ROWS = st.one_of(
     ),
 )
 _QUIET = settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,
@@ -266,7 +266,7 @@ def test_rows_of_any_shape_are_taken_whole_or_refused(world: World, path: Path, 
     assert f"{len(done)} unchanged" in imported(path, "--source", source).out
 
 
-@settings(_QUIET, max_examples=30)
+@settings(_QUIET, max_examples=15)
 @given(data=st.data())
 def test_files_damaged_anywhere_end_with_a_sentence(world: World, path: Path, data: st.DataObject) -> None:
     source = uuid.uuid4().hex

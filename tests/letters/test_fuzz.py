@@ -23,8 +23,6 @@ TEXTS = sorted({line.decode("utf-8", "replace") for line in LINES})
 TAGS = ["<p>", "</p>", "<b>", "</b>", "<a href=x>", "</a>", "<table>", "<td>", "</table>", "<li>", "<ul>", "<blockquote>", "</blockquote>"]  # fmt: skip
 PIECES = [*TAGS, "<!--", "-->", "<script>", "</script>", "<img src='https://a.example/b' alt=\"", '"', "'", "<", ">", "&#", "&lt;", "x", " ", "\n", "<style>", "<svg>", "<math>", "<p title=", "onclick=x", "data-src=", "\x00"]  # fmt: skip
 unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck))
-# A hundred examples of a list are mostly alike.
-thorough = settings(unhurried, max_examples=max(400, settings.default.max_examples))
 
 
 def is_sound(letter: Letter) -> None:
@@ -51,7 +49,7 @@ def test_arbitrary_bytes_are_read_or_refused(raw: bytes) -> None:
     read(raw)
 
 
-@thorough
+@unhurried
 @given(st.data())
 def test_changed_letters_are_read(data: st.DataObject) -> None:
     raw = bytearray(data.draw(st.sampled_from(SMALL)))
@@ -84,7 +82,7 @@ def test_folding_drops_no_line_and_tells_none_twice(lines: list[str], is_forward
     assert bool(folded.text.strip()) == bool(text.strip())
 
 
-@thorough
+@unhurried
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=10, max_size=60))
 def test_html_becomes_safe_html(pieces: list[str]) -> None:
     shown = read_html("".join(pieces))

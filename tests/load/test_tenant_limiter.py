@@ -6,7 +6,6 @@ import pytest
 from django.conf import LazySettings
 from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
-from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from portal.dynamo import meter
@@ -228,7 +227,6 @@ def test_even_a_small_share_takes_a_form_or_two(limited: SteppedLimiter) -> None
     assert limited.flood(units=5) == 2
 
 
-@budget(max_examples=60)
 @given(jumps=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
 def test_a_clock_that_jumps_gives_no_free_budget_and_locks_nobody_out(jumps: list[float]) -> None:
     limited = SteppedLimiter()

@@ -298,7 +298,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(acts=ACTS)
 def test_any_sequence_of_merges_comments_and_ways_back_is_exact(
     bob: TenantContext, monkeypatch: pytest.MonkeyPatch, acts: list[tuple[str, int, int]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.queues.limits import queues_of
@@ -27,7 +27,6 @@ def test_any_four_of_32_queues_reach_at_most_half_of_the_workers(workers: int) -
     assert max((a | b | c | d).bit_count() for a, b, c, d in combinations(reached, 4)) <= workers // 2
 
 
-@settings(deadline=None)
 @given(st.integers(1, 70), st.sampled_from([8, 16, 32, 64]))
 def test_every_queue_is_served_and_no_worker_has_more_than_one_queue_more_than_another(
     workers: int, queues: int

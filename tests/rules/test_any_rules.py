@@ -106,7 +106,7 @@ class Worker:
         raise AssertionError("rules run in circles")
 
 
-@profile(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@profile(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=RULES, steps=STEPS, fates=FATES, places=st.lists(st.integers(0, 9), max_size=20))
 def test_each_rule_runs_once_for_what_began_and_all_ends(
     clean_process: None, wanted: list[Any], steps: list[Any], fates: list[str], places: list[int]

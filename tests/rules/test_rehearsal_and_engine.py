@@ -86,7 +86,7 @@ HIGHER: Any = {"when": {"event": "changed"}, "if": {}, "then": {"set": {"priorit
 
 
 @example(given=[LOWER, HIGHER], acts=[("tags", ["b"])])  # each would follow from the other
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(given=st.lists(RULES, min_size=1, max_size=2), acts=st.lists(ACTS, max_size=5))
 def test_a_rehearsal_finds_what_the_engine_did(lasting: World, given: list[Any], acts: list[Any]) -> None:
     tenant = lasting.context("alice", "acme")

@@ -7,7 +7,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from portal import clock
@@ -173,7 +173,6 @@ def step(desk: Desk, order: Order, ticket: Any, place: int, *, backwards: bool =
     return int(found.row.number) if found else None
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(piles(), st.integers(1, 3), every_order, which)
 def test_each_step_leads_to_the_neighbour_in_the_list(
     pile: list[Ticket], shards: int, order: Order, which: dict[str, Any]
@@ -191,7 +190,6 @@ def test_each_step_leads_to_the_neighbour_in_the_list(
     assert numbers([desk.page()]) == [int(row.number) for row in shown]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(piles(), every_order, which, st.data())
 def test_after_ones_own_change_the_next_is_the_one_that_stood_behind(
     pile: list[Ticket], order: Order, which: dict[str, Any], data: st.DataObject

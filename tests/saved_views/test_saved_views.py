@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.errors import Forbidden, Invalid, NotFound
@@ -258,7 +258,6 @@ asked_for = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(piles(), words, asked_for)
 def test_a_count_of_the_aggregates_is_the_number_of_tickets_in_the_list(
     pile: list[dict[str, Any]], word: str, asks: dict[str, str]

@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.search.desk_in_memory import MemoryDesk
@@ -21,7 +21,6 @@ _ODD = "½⅓⑴⒈㈠²ⅧﬁﷺŉǆſßẞİıøŁæœёЙάᾳΐกำุ่�
 _TEXTS = st.text(st.sampled_from(_ODD) | st.characters(exclude_categories=["Cs", "Cc"]), max_size=16)
 
 
-@settings(max_examples=60, deadline=None)
 @given(_TEXTS)
 def test_any_text_is_found_by_each_of_its_words(text: str) -> None:
     desk = MemoryDesk()

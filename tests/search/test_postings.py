@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tickets.search.index import postings
@@ -14,7 +14,6 @@ TERMS = st.binary(max_size=300)
 GAPS = [{1 + n * gap: n for n in range(9)} for gap in (1, 255, 256, 65_535, 65_536, 16_777_216, 1 << 40)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.one_of(POSTINGS, NEIGHBOURS, st.sampled_from(GAPS)))
 @example(GAPS[-1])
 def test_postings_come_out_as_they_went_in_the_newest_first(known: dict[int, int]) -> None:
@@ -32,7 +31,6 @@ def test_a_frequent_term_has_several_entries_of_limited_length_and_two_bytes_a_t
     assert sum(map(len, entries)) < 2.1 * len(known)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(NEIGHBOURS, min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_merging_is_the_same_in_any_order_and_however_often(several: list[dict[int, int]], chance) -> None:  # type: ignore[no-untyped-def]
     once = postings.merged(several)
@@ -47,7 +45,6 @@ def test_merging_takes_all_places_and_the_greater_impact() -> None:
     assert postings.impact(Places.TITLE, 1, 6) > postings.impact(Places.COMMENT, 1, 100)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(TERMS, TERMS), max_size=30))
 def test_a_block_gives_back_its_entries(entries: list[tuple[bytes, bytes]]) -> None:
     entries.sort(key=lambda entry: entry[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.errors import Invalid
@@ -148,7 +148,6 @@ def test_what_asks_nothing_is_told_so(text: str, sentence: str) -> None:
     assert refused.value.field == "q"
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet=st.one_of(st.characters(), st.sampled_from('":-*# \x00\u202etagfrom')), max_size=60))
 def test_whatever_is_typed_is_a_query_or_a_sentence(text: str) -> None:
     for is_typing in (False, True):

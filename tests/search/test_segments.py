@@ -6,7 +6,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.search.memory_store import MemoryStore
@@ -36,7 +36,6 @@ def words(many: int) -> dict[bytes, list[bytes]]:
     }
 
 
-@settings(max_examples=60, deadline=None)
 @given(TERMS, st.binary(max_size=3), st.binary(max_size=3), st.data())
 def test_all_that_lies_between_two_terms_lies_in_the_span(
     terms: set[bytes], low: bytes, high: bytes, data: st.DataObject

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from portal import clock
@@ -17,7 +17,6 @@ from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
 
-quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 counts = st.integers(1, 8)
 URGENT = TicketFilter(priority=Priority.URGENT)
 EVERY = 5  # of so many tickets one is urgent
@@ -55,7 +54,6 @@ class MovingIndex(IndexInMemory):
             row["tenant_status"] = {"S": stored.tenant_status(ACME, "OPEN", shard)}
 
 
-@quick
 @given(moments, counts, counts, st.integers(1, 12), st.integers(0, 10**6), filters)
 @example([0] * 30, 1, 8, 4, 0, EVERYTHING)
 @example([*range(40)], 8, 1, 12, 1, EVERYTHING)
@@ -96,7 +94,6 @@ def test_pages_show_each_ticket_once_from_before_the_first_move_until_after_the_
     assert sorted(seen) == [n for n in range(1, len(offsets) + 1) if only == EVERYTHING or not n % EVERY]
 
 
-@quick
 @given(moments, counts, counts, st.integers(1, 12), st.integers(0, 10**6))
 def test_previous_pages_lead_back_over_all_tickets_in_another_layout(
     offsets: list[int], former: int, to: int, size: int, seed: int
@@ -121,7 +118,7 @@ def test_previous_pages_lead_back_over_all_tickets_in_another_layout(
     assert sorted(row.number for one in back for row in one.rows) == list(range(1, len(offsets) + 1))
 
 
-@settings(quick, max_examples=20)
+@settings(max_examples=20)
 @given(counts, counts)
 def test_a_page_costs_one_more_round_while_tickets_move(former: int, to: int) -> None:
     rng = random.Random(1)  # noqa: S311  # it has to be repeatable

@@ -186,7 +186,6 @@ _JUNK = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(junk=_JUNK)
 def test_whatever_a_browser_sends_is_read_or_refused(junk: Any) -> None:
     token = passkey_ceremony.request(SITE)["challenge"]

@@ -20,7 +20,7 @@ from tickets.sla.clocks import ANSWER, QUESTION, Clocks, Miss, Step
 from tickets.sla.policy import SlaPolicy, TargetRule
 from tickets.ticket.due_marks import FIRST, NEXT, SOLUTION, TARGETS, DueMarks
 
-HISTORIES = int(os.environ.get("SLA_HISTORIES", "60"))  # a night's run takes more
+HISTORIES = int(os.environ.get("SLA_HISTORIES", "30"))  # a night's run takes more
 MINUTE, DAY = 60, 1440
 # Around changes of the clocks by an hour and by half of one, a leap day, and the skipped end of a year.
 STARTS = ("2026-03-27", "2026-10-23", "2026-03-06", "2026-10-30", "2026-04-03", "2028-02-26", "2026-12-28")

@@ -271,7 +271,7 @@ def test_a_kill_at_any_write_leaves_a_mark_that_the_same_again_completes(
             mail_settings.change(bob, values={"blocked": []}, version=now.version, by=BY)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(acts=st.lists(st.sampled_from(["mark", "unmark", "comment", "note", "overtaken", "change"]), max_size=10))
 def test_any_sequence_of_marks_and_changes_is_exact(
     bob: TenantContext, monkeypatch: pytest.MonkeyPatch, acts: list[str]

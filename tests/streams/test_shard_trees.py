@@ -173,7 +173,7 @@ def story(pollers: int = 2) -> Iterator[Story]:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(EVENTS, min_size=10, max_size=40))
 @example(
