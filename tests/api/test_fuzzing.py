@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schemathesis.engine import events
 
 SEED: Final = int(os.environ.get("FUZZ_SEED", "20261122"))
-EXAMPLES: Final = int(os.environ.get("FUZZ_EXAMPLES", "3"))  # of each route in each phase
+EXAMPLES: Final = int(os.environ.get("FUZZ_EXAMPLES", "1"))  # of each route in each phase
 TAKEN: Final = ["2xx", "3xx", "404", "409", "412"]
 # What a rule may refuse though it fits: no schema knows the calendar, cursors, hosts, and what became of a ticket. The
 # If-Match that schemathesis makes is "0" at times, which its own pattern refuses; test_documents.py compares the two.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.conf import settings as django_settings
-from hypothesis import assume, example, find, given
+from hypothesis import Phase, assume, example, find, given, settings
 from hypothesis import strategies as st
 
 from delivery.timers import stored as due_keys
@@ -27,6 +27,7 @@ from proofs.isolation import keys as proof_keys
 from tenants.audit_trail.stored import audit_actor_key
 from tenants.sign_in.stored import attempts_key, email_key, user_key
 from tenants.tenancy.stored import placed_key, slug_key
+from tests.support import sources
 from tickets.attachments import stored as file_keys
 from tickets.counting import stored as aggregate_keys
 from tickets.data import stored as import_keys
@@ -110,7 +111,11 @@ calls = st.sampled_from([*TENANT_BUILDERS]).flatmap(lambda build: st.tuples(st.j
 @cache
 def fine(build: Callable[..., Any]) -> tuple[Any, ...]:
     """Arguments for a builder or reader, beside the tenant, that it takes."""
-    return TENANT_READERS[build] if build in TENANT_READERS else find(TENANT_BUILDERS[build], lambda _: True)
+    return (
+        TENANT_READERS[build]
+        if build in TENANT_READERS
+        else find(TENANT_BUILDERS[build], lambda _: True, settings=settings(phases=[Phase.generate]))
+    )
 
 
 def test_these_tests_find_the_builders_that_take_a_tenant() -> None:
@@ -482,17 +487,17 @@ def modules() -> list[Path]:
 def literals(path: Path) -> Iterator[Literal]:
     """The strings of a module; of an f-string, its text with \\0 for each placeholder. Docstrings are left out."""
     root = Path(django_settings.BASE_DIR)
-    tree = ast.parse(path.read_text())
-    inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    prose = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
-    for node in ast.walk(tree):
-        text = None
+    name, nodes = str(path.relative_to(root)), [sources.tree(path)]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.JoinedStr):
             text = "".join(str(v.value) if isinstance(v, ast.Constant) else "\0" for v in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside | prose:
-            text = node.value
-        if text is not None:
-            yield Literal(str(path.relative_to(root)), node.lineno, text)
+            yield Literal(name, node.lineno, text)
+            nodes += (inner for part in node.values for inner in ast.walk(part) if isinstance(inner, ast.JoinedStr))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield Literal(name, node.lineno, node.value)
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            nodes += ast.iter_child_nodes(node)
 
 
 _SHAPE = re.compile(r"#<\w+>|\|[A-Z]+, <part>|^<tenant>, ")  # what declare_keys says of keys; no key is made by it
@@ -516,6 +521,12 @@ def test_the_rule_knows_a_key(text: str) -> None:
 )
 def test_the_rule_leaves_sentences_selectors_and_expressions_alone(text: str) -> None:
     assert not forms_a_key(text)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_while_they_are_read() -> Iterator[None]:
+    with sources.reading():
+        yield
 
 
 def test_keys_are_made_in_one_module_only() -> None:

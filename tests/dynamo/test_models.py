@@ -81,7 +81,7 @@ def outcome(read: Any, item: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("model", [*models(), *index_models()], ids=lambda model: model.__name__)
 def test_the_compiled_reader_reads_as_pynamodb_does(model: type[Item]) -> None:
-    @settings(max_examples=8)
+    @settings(max_examples=4)
     @given(item=raw(model))
     def same(item: dict[str, Any]) -> None:
         # Not `from_raw_data`, which models whose items have attributes by any name extend.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from portal.dynamo.client import Item
 from tenants.tenancy.stored import MembershipItem
 from tests.architecture.test_layers import imports, modules, name
+from tests.support import sources
 
 # Reads and writes beyond a tenant: identity, accounts, memberships and a tenant's beginning; and up to when the stream
 # has been counted, which is the same for all tenants and tells nothing about any.
@@ -190,18 +190,30 @@ WRITES = {
 }
 
 
-@cache
-def trees() -> list[tuple[str, ast.Module]]:
+@pytest.fixture(scope="module", autouse=True)
+def only_while_they_are_read() -> Iterator[None]:
+    with sources.reading():
+        yield
+
+
+def product() -> list[Path]:
     """Every module but those of the benchmarks, which measure and serve nobody."""
-    product = (path for path in modules() if not name(path).startswith("benchmarks"))
-    return [(name(path), ast.parse(path.read_text())) for path in product]
+    return [path for path in modules() if not name(path).startswith("benchmarks")]
 
 
-@cache
-def mentioned() -> dict[str, set[str]]:
+def trees(*words: str) -> list[tuple[str, ast.Module]]:
+    """The modules of the product in which one of these words stands, each parsed once."""
+    return [(name(path), sources.tree(path)) for path in product() if sources.mentions(path, *words)]
+
+
+def imported(module: str, tree: ast.AST) -> set[str]:
+    return {use.what for use in imports(ast.walk(tree), module)}
+
+
+def mentioned(words: list[str]) -> dict[str, set[str]]:
     """The modules in which a name stands, is imported, is taken from a module, or is a text, by name."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for module, tree in trees():
+    for module, tree in trees(*words):
         for node in ast.walk(tree):
             names = [getattr(node, "id", None), getattr(node, "attr", None)]
             names += [alias.name for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)]
@@ -212,8 +224,10 @@ def mentioned() -> dict[str, set[str]]:
 
 
 def test_the_platform_module_is_imported_by_these_only() -> None:
-    found = {m for m, tree in trees() if "portal.dynamo.platform" in {use.what for use in imports(ast.walk(tree), m)}}
-    assert found == PLATFORM
+    assert {m for m, tree in trees("platform") if "portal.dynamo.platform" in imported(m, tree)} == PLATFORM
+
+
+OPENING = ("connection", "make_client", "Store", "as_role")
 
 
 def opens_the_platform(tree: ast.AST) -> bool:
@@ -223,13 +237,13 @@ def opens_the_platform(tree: ast.AST) -> bool:
             continue
         named = getattr(node.func, "attr", getattr(node.func, "id", ""))
         scopes = [getattr(a, "value", None) for a in (*node.args, *(k.value for k in node.keywords))]
-        if named in ("connection", "make_client", "Store", "as_role") and scopes and scopes[0] != "tenant":
+        if named in OPENING and scopes and scopes[0] != "tenant":
             return True
     return False
 
 
 def test_the_platform_connection_is_opened_by_these_only() -> None:
-    found = {module for module, tree in trees() if opens_the_platform(tree)}
+    found = {module for module, tree in trees(*OPENING) if opens_the_platform(tree)}
     assert found - {"portal.dynamo.client"} == CONNECTION
 
 
@@ -250,16 +264,17 @@ def platform_items() -> Iterator[type[Item]]:
 
 
 def test_an_item_of_the_platform_is_known_to_its_own_package_and_to_these_only() -> None:
-    found = {}
-    for item in platform_items():
+    found, items = {}, [*platform_items()]
+    known = mentioned([item.__name__ for item in items])
+    for item in items:
         package = item.__module__.rpartition(".")[0] + "."
-        if elsewhere := {module for module in mentioned()[item.__name__] if not module.startswith(package)}:
+        if elsewhere := {module for module in known[item.__name__] if not module.startswith(package)}:
             found[item.__name__] = elsewhere
     assert found == ELSEWHERE
 
 
 def test_the_context_reads_memberships_and_never_writes_one() -> None:
-    tree = next(tree for module, tree in trees() if module == "tenants.tenancy.context")
+    tree = next(tree for module, tree in trees(MembershipItem.__name__) if module == "tenants.tenancy.context")
     used = [node for node in ast.walk(tree) if isinstance(node, ast.Call | ast.Attribute)]
     held = [node.func if isinstance(node, ast.Call) else node.value for node in used]
     assert not [node for node in held if isinstance(node, ast.Name) and node.id == MembershipItem.__name__]
@@ -279,9 +294,8 @@ def writes_members(tree: ast.AST) -> bool:
 
 
 def test_memberships_are_written_by_these_only() -> None:
-    knowing = ((m, tree) for m, tree in trees() if {*WRITES} & {use.what for use in imports(ast.walk(tree), m)})
-    found = {module for module, tree in knowing if writes_members(tree)}
-    assert found == CALLERS
+    knowing = ((m, tree) for m, tree in trees("member_changes") if {*WRITES} & imported(m, tree))
+    assert {module for module, tree in knowing if writes_members(tree)} == CALLERS
 
 
 @pytest.mark.parametrize(
@@ -306,5 +320,5 @@ def test_the_rule_leaves_the_tenants_connection_alone() -> None:
 
 
 def test_these_tests_see_the_modules() -> None:
-    assert len([*trees()]) > 60
+    assert len(product()) > 60
     assert Path("portal/dynamo/platform.py") in {p.relative_to(p.parents[2]) for p in modules() if len(p.parts) > 3}

@@ -114,7 +114,7 @@ def test_a_row_that_is_damaged_is_refused_by_its_line_or_makes_a_desk_that_can_b
     rows, before = rows_of(path), all_items()
     refused: list[bool] = []
 
-    @hypothesis.settings(max_examples=20, database=None)
+    @hypothesis.settings(max_examples=10, database=None)
     @hypothesis.given(damages(rows))
     @hypothesis.example(("members", 0, "name", {"S": "x"}))  # of which a desk can be made
     @hypothesis.example(("ticket counter", 0, "last", None))

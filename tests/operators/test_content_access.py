@@ -125,8 +125,7 @@ def crawl(operator: Operator, tenant_id: str) -> Iterator[tuple[str, str]]:
     """Every page of the admin that is found from the routes, the lists of this desk and the links on pages, with the
     pages that buttons lead to."""
     statuses = ("open", "pending", "on_hold", "resolved", "closed")
-    waiting = [f"/{route}" for route in OPERATOR_ROUTES if "<" not in route]
-    waiting += [
+    waiting = [
         f"/admin/{page}/?tenant={used_desk.SLUG}" for page in ("queues", "deletions", "places", "shards", "search")
     ]
     waiting += [f"/admin/search/?tenant={used_desk.SLUG}&q={text}" for text in (MARK, "printer", "tell")]
@@ -139,6 +138,7 @@ def crawl(operator: Operator, tenant_id: str) -> Iterator[tuple[str, str]]:
     ):
         waiting.append(f"/admin/{model}/?tenant_id={tenant_id}")
     waiting += [f"/admin/tickets/ticket/?tenant_id={tenant_id}&status__exact={status}" for status in statuses]
+    waiting += [f"/{route}" for route in OPERATOR_ROUTES if "<" not in route]
     seen: set[str] = set()
     while waiting and len(seen) < MOST_PAGES:
         path = waiting.pop(0)

@@ -24,6 +24,7 @@ from tenants.tenancy.roles import Role
 from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.outbox import rows
+from tests.support.sources import mentions
 from tests.support.stored import send
 from tests.support.world import World
 from tickets.desk import changing, commenting
@@ -225,19 +226,18 @@ def calls_in(path: Path) -> set[str]:
     return {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in names}
 
 
-def modules() -> Iterator[tuple[str, set[str]]]:
+def calling(*names: str) -> set[str]:
+    """The modules that call something of these names."""
     root = Path(settings.BASE_DIR)
-    for app in ("portal", "tenants", "delivery", "tickets", "api"):
-        for path in sorted((root / app).rglob("*.py")):
-            yield str(path.relative_to(root)), calls_in(path)
+    paths = [path for app in ("portal", "tenants", "delivery", "tickets", "api") for path in (root / app).rglob("*.py")]
+    return {str(p.relative_to(root)) for p in paths if mentions(p, *names) and calls_in(p) & {*names}}
 
 
 def test_each_module_that_makes_mail_is_one_of_those_that_are_shown_or_have_no_text_of_tickets() -> None:
-    assert {path for path, called in modules() if called & MAKES_MAIL} == set(WAYS)
+    assert calling(*MAKES_MAIL) == set(WAYS)
 
 
 def test_letters_and_pages_are_made_of_entries_that_went_through_the_filter_and_of_the_description() -> None:
-    made = {path for path, called in modules() if "PublicEntry" in called}
-    assert made == {"tickets/replies/public_entries.py"}
+    assert calling("PublicEntry") == {"tickets/replies/public_entries.py"}
     writer = Path(settings.BASE_DIR, "tickets/replies/reply_mails.py").read_text()
     assert "ActivityItem" not in writer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +15,11 @@ from portal.dynamo.store import batch_put
 
 def unguarded() -> client.SharedConnection:
     """A connection to the engine of this moment, without guard and meter."""
-    url = settings.DYNAMODB_ENDPOINT_URL
+    return _unguarded(settings.DYNAMODB_ENDPOINT_URL)
+
+
+@cache
+def _unguarded(url: str) -> client.SharedConnection:
     return client.SharedConnection(partial(client._create, "dynamodb", client._session(url), url))
 
 
