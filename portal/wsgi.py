@@ -9,7 +9,6 @@ import django
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -54,5 +53,8 @@ def _remove_content(response: HttpResponseBase) -> None:
 
 
 django.setup(set_prefix=False)
-get_resolver().url_patterns  # noqa: B018  # read now, and not while the first visitor waits
+# Imported once Django is set up. It reads all routes now, and not while the first visitor waits.
+from portal.web import checks  # noqa: E402
+
+checks.refuse_undeclared()
 application = Application()

@@ -196,22 +196,30 @@ def costs_are_as_declared(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail("\n".join(found), pytrace=False)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "fail where routes that these tests request declare more than that: see docs/access-patterns.md"
+    parser.addoption("--costs", action="store_true", help=told)
+
+
 def pytest_testnodedown(node: Any) -> None:
-    held_costs.seen.update(map(tuple, getattr(node, "workeroutput", {}).get("costs", ())))
+    for name, one in getattr(node, "workeroutput", {}).get("costs", {}).items():
+        held_costs.seen.setdefault(name, held_costs.Seen()).add(held_costs.Seen(*one))
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Print, at the end of a green run of all tests, what is declared and was not seen in it.
-
-    It is no failure: what happens now and then, such as a session that is saved again, is not in each run.
-    """
+    """Fail a green run of all tests where a route or a command declares what is not true of it."""
     config = session.config
     if hasattr(config, "workeroutput"):
-        config.workeroutput["costs"] = sorted(held_costs.seen)
+        config.workeroutput["costs"] = {
+            name: ([*map(list, one.patterns)], one.most, one.is_near) for name, one in held_costs.seen.items()
+        }
         return
     of_all = config.args_source is config.ArgsSource.TESTPATHS and not (config.option.keyword or config.option.markexpr)
-    if exitstatus == 0 and of_all and (missing := held_costs.never_seen(held_costs.seen)):
-        print("\n" + "\n".join(missing))  # noqa: T201  # the end of a run has no other way to say it
+    if exitstatus == 0 and (of_all or config.option.costs):
+        found = held_costs.untrue(held_costs.seen, of_all=of_all)
+        if found:
+            print("\n" + "\n".join(found))  # noqa: T201  # the end of a run has no other way to say it
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(autouse=True)

@@ -260,7 +260,7 @@ def edit_comment(request: ApiRequest, number: Number, entry: EntryId, comment: C
     scope=Scope.COMMENTS_WRITE,
     answers={200: ActivityEntry},
 )
-@costs(query="ticket", reads=8)
+@costs(query="ticket", trips=1, reads=8)
 def delete_comment(request: ApiRequest, number: Number, entry: EntryId) -> HttpResponse:
     """Delete a comment of this key, within 15 minutes of adding it. Its entry says who deleted it and when."""
     return _deleted(request, number, entry, "comment")
@@ -272,7 +272,7 @@ def delete_comment(request: ApiRequest, number: Number, entry: EntryId) -> HttpR
     scope=Scope.NOTES_WRITE,
     answers={200: ActivityEntry},
 )
-@costs(query="ticket", reads=8)
+@costs(query="ticket", trips=1, reads=8)
 def edit_note(request: ApiRequest, number: Number, entry: EntryId, note: CommentText) -> HttpResponse:
     """Give an internal note of this key another text, within 15 minutes of adding it."""
     return _edited(request, number, entry, note.body, "note")

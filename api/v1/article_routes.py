@@ -86,7 +86,7 @@ class ArticleQuery(ApiQuery):
 
 
 @router.declare("GET", "/articles", scope=Scope.TICKETS_READ, answers={200: ArticlePage}, sends={200: ("Link",)})
-@costs(get="article, help centre", query="help centre", trips=1, reads=6)
+@costs(get="article, help centre", query="help centre", trips=2, reads=6)
 def list_articles(request: ApiRequest, query: Query[ArticleQuery]) -> HttpResponse:
     """List the published articles by number, or those that a search finds."""
     known = catalogue.read(request.acting, public=False)
@@ -107,7 +107,7 @@ def list_articles(request: ApiRequest, query: Query[ArticleQuery]) -> HttpRespon
     answers={200: ArticleText, 304: None},
     headers=answers.KNOWN,
 )
-@costs(get="article, help centre", reads=3)
+@costs(get="article, help centre", trips=1, reads=3)
 def read_article(request: ApiRequest, number: ArticleNumber) -> HttpResponse:
     """Read the published version of an article."""
     item, centre = request.acting.repository.get_all(

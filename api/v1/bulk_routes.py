@@ -149,7 +149,7 @@ def ask_for_bulk_change(request: ApiRequest, asked: BulkChangeToAsk) -> HttpResp
 
 
 @router.declare("GET", "/bulk-changes/{job_id}", scope=Scope.TICKETS_READ, answers={200: BulkChangeInFull})
-@costs(get="bulk job, bulk part", trips=1, reads=3)
+@costs(get="bulk job, bulk part", trips=2, reads=3)
 def read_bulk_change(request: ApiRequest, job_id: JobId) -> HttpResponse:
     """Read how far a bulk change is, and why tickets were refused."""
     return answers.answer(BulkChangeInFull.of(request, bulk_requests.find(request.tenant, job_id)))

@@ -78,7 +78,7 @@ class DefinitionsOut(ApiModel, json_schema_extra={"example": _ALL}):
 @router.declare(
     "GET", "/fields", scope=Scope.TICKETS_READ, answers={200: DefinitionsOut, 304: None}, headers=answers.KNOWN
 )
-@costs(get="setup", reads=1)
+@costs(get="setup", trips=1, reads=1)
 def read_definitions(request: ApiRequest) -> HttpResponse:
     """Read the custom fields and the kinds of tickets that the desk has defined, and its groups."""
     defined = definitions.of(request.tenant)

@@ -85,7 +85,7 @@ def begin_upload(request: ApiRequest, file: FileToSend) -> HttpResponse:
 
 
 @router.declare("GET", "/tickets/{ticket_number:number}/files", scope=Scope.TICKETS_READ, answers={200: FileList})
-@costs(query="ticket", trips=1, reads=8)
+@costs(query="ticket", trips=2, reads=8)
 def list_files(request: ApiRequest, number: Number) -> HttpResponse:
     """List the files of a ticket that can be had, oldest first.
 
@@ -100,7 +100,7 @@ def list_files(request: ApiRequest, number: Number) -> HttpResponse:
     scope=Scope.TICKETS_READ,
     answers={200: FileAddress},
 )
-@costs(get="file, ticket", trips=1, reads=1)
+@costs(get="file, ticket", trips=2, reads=1)
 def find_file(request: ApiRequest, number: Number, file_id: Annotated[FileId, Path()]) -> HttpResponse:
     """Find a file of a ticket.
 

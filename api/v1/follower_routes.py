@@ -32,7 +32,7 @@ class FollowerList(ApiModel, json_schema_extra={"example": _FOLLOWERS}):
 @router.declare(
     "GET", "/tickets/{ticket_number:number}/followers", scope=Scope.TICKETS_READ, answers={200: FollowerList}
 )
-@costs(get="ticket", reads=1)
+@costs(get="ticket", trips=1, reads=1)
 def list_followers(request: ApiRequest, number: Number) -> HttpResponse:
     """List who follows a ticket.
 
@@ -64,7 +64,7 @@ def add_follower(request: ApiRequest, number: Number, member_id: PersonId) -> Ht
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
-@costs(write="ticket", writes=20)
+@costs(write="ticket", trips=1, writes=20)
 def remove_follower(request: ApiRequest, number: Number, member_id: PersonId) -> HttpResponse:
     """End that a member follows a ticket.
 

@@ -101,7 +101,7 @@ class LetterDecision(ApiInput, json_schema_extra={"example": {"state": "filed"}}
 
 
 @router.declare("GET", "/letters", scope=Scope.LETTERS_MANAGE, answers={200: LetterPage}, sends={200: ("Link",)})
-@costs(query="letters by time, letters that wait", reads=20)
+@costs(query="letters by time, letters that wait", trips=1, reads=20)
 def list_letters(request: ApiRequest, query: Query[LetterQuery]) -> HttpResponse:
     """List the letters that came to the desk, the newest first."""
     tenant, named = request.acting, ("letters", query.waiting)
@@ -113,14 +113,14 @@ def list_letters(request: ApiRequest, query: Query[LetterQuery]) -> HttpResponse
 
 
 @router.declare("GET", "/letters/{letter_id}", scope=Scope.LETTERS_MANAGE, answers={200: LetterInFull})
-@costs(get="letter", reads=2)
+@costs(get="letter", trips=1, reads=2)
 def read_letter(request: ApiRequest, letter_id: LetterId) -> HttpResponse:
     """Read what is known of a letter."""
     return answers.answer(LetterInFull.whole(ledger.get(request.acting.repository, letter_id)))
 
 
 @router.declare("GET", "/letters/{letter_id}/original", scope=Scope.LETTERS_MANAGE, answers={200: FileAddress})
-@costs(get="letter", reads=2)
+@costs(get="letter", trips=1, reads=2)
 def find_original(request: ApiRequest, letter_id: LetterId) -> HttpResponse:
     """Find a letter as it came, in the format of RFC 5322."""
     tenant = request.acting

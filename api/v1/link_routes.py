@@ -40,7 +40,7 @@ router: Final = ApiRouter()
 
 
 @router.declare("GET", "/tickets/{ticket_number:number}/links", scope=Scope.TICKETS_READ, answers={200: LinkList})
-@costs(query="ticket", reads=8)
+@costs(query="ticket", trips=1, reads=8)
 def list_links(request: ApiRequest, number: Number) -> HttpResponse:
     """List the links of a ticket to others."""
     _, detail = timelines.described(request.tenant, number)

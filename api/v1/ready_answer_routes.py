@@ -136,7 +136,7 @@ def _given(sent: ReadyAnswerToAdd | ReadyAnswerToChange) -> dict[str, Any]:
 
 
 @router.declare("GET", "/ready-answers", scope=_SCOPE, answers={200: ReadyAnswerPage}, sends={200: ("Link",)})
-@costs(get="counter", query="ready answer", trips=1, reads=8)
+@costs(get="counter", query="ready answer", trips=2, reads=8)
 def list_ready_answers(request: ApiRequest, query: Query[ReadyAnswerQuery]) -> HttpResponse:
     """List the shared ready answers by shortcut, or those that have words which begin as `q` says."""
     tenant, cursor = request.acting, ""
@@ -183,7 +183,7 @@ def add_ready_answer(request: ApiRequest, answer: ReadyAnswerToAdd) -> HttpRespo
 
 
 @router.declare("GET", "/ready-answers/{answer_id}", scope=_SCOPE, answers={200: ReadyAnswerOut})
-@costs(get="counter, ready answer", reads=3)
+@costs(get="counter, ready answer", trips=1, reads=3)
 def read_ready_answer(request: ApiRequest, answer_id: ReadyAnswerId) -> HttpResponse:
     """Read a shared ready answer."""
     item, uses = alongside(

@@ -128,7 +128,7 @@ class OtherRequester(ApiInput, json_schema_extra={"example": {"other": _ADA["id"
 
 
 @router.declare("GET", "/requesters", scope=Scope.REQUESTERS_READ, answers={200: RequesterPage}, sends={200: ("Link",)})
-@costs(get="requester", query="requesters by last word, requesters by name", trips=1, reads=12)
+@costs(get="requester", query="requesters by last word, requesters by name", trips=2, reads=12)
 def list_requesters(request: ApiRequest, query: Query[RequesterQuery]) -> HttpResponse:
     """List people outside the desk by name, or those whose name or address begins with `q`."""
     found = requester_list.page(request.acting, typed=query.q, after=query.after or "", limit=query.limit, whole=True)
@@ -179,7 +179,7 @@ def add_requester(request: ApiRequest, requester: RequesterToAdd) -> HttpRespons
     answers={200: RequesterOut, 304: None},
     headers=answers.KNOWN,
 )
-@costs(get="requester", trips=1, reads=3)
+@costs(get="requester", trips=2, reads=3)
 def read_requester(request: ApiRequest, requester_id: RequesterId) -> HttpResponse:
     """Read a person outside the desk.
 

@@ -185,7 +185,7 @@ def _given(sent: RuleToAdd | RuleToChange) -> dict[str, Any]:
 
 
 @router.declare("GET", "/rules", scope=_SCOPE, answers={200: RuleList})
-@costs(query="rule", reads=2)
+@costs(query="rule", trips=1, reads=2)
 def list_rules(request: ApiRequest) -> HttpResponse:
     """List all rules of the desk, in the order in which they run."""
     return answers.answer(RuleList(data=[RuleOut.of(item) for item in rule_changes.listed(request.acting)]))
@@ -221,7 +221,7 @@ def add_rule(request: ApiRequest, rule: RuleToAdd) -> HttpResponse:
 
 
 @router.declare("GET", "/rules/{rule_id}", scope=_SCOPE, answers={200: RuleOut})
-@costs(get="rule", reads=2)
+@costs(get="rule", trips=1, reads=2)
 def read_rule(request: ApiRequest, rule_id: RuleId) -> HttpResponse:
     """Read a rule."""
     return answers.answer(RuleOut.of(rule_changes.find(request.acting, rule_id)))
@@ -244,7 +244,7 @@ def delete_rule(request: ApiRequest, rule_id: RuleId) -> HttpResponse:
 
 
 @router.declare("GET", "/rules/{rule_id}/runs", scope=_SCOPE, answers={200: RunPage}, sends={200: ("Link",)})
-@costs(get="rule", query="rule run", reads=10)
+@costs(get="rule", query="rule run", trips=1, reads=10)
 def list_runs(request: ApiRequest, rule_id: RuleId, query: Query[RunQuery]) -> HttpResponse:
     """List the runs of a rule in the last 30 days, also of one that was deleted."""
     tenant = request.acting

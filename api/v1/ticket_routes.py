@@ -49,7 +49,12 @@ router: Final = ApiRouter()
 
 
 @router.declare("GET", "/tickets", scope=Scope.TICKETS_READ, answers={200: TicketList}, sends={200: ("Link",)})
-@costs(query="noted tickets, noted tickets by resolver, tickets by resolver, tickets by status", reads=50, writes=3)
+@costs(
+    query="noted tickets, noted tickets by resolver, tickets by resolver, tickets by status",
+    trips=1,
+    reads=50,
+    writes=3,
+)
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
     """List tickets, the one that changed last first, or in the order that `sort` names.
 
@@ -85,7 +90,7 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
     get="counter, search segment, setup, ticket",
     query="member, members by name, requesters by name, search directory, ticket, tickets by resolver, "
     "tickets by status",
-    trips=3,
+    trips=4,
     reads=100,
 )
 def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> HttpResponse:
@@ -122,7 +127,7 @@ def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> Http
     answers={200: TicketInFull, 304: None},
     headers=answers.KNOWN,
 )
-@costs(query="ticket", reads=8)
+@costs(query="ticket", trips=1, reads=8)
 def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     """Read a ticket."""
     ticket = TicketInFull.whole(request.tenant, *timelines.head(request.tenant, number))

@@ -40,7 +40,7 @@ class ViewsOut(ApiModel, json_schema_extra={"example": {"data": [_FIRES]}}):
 
 
 @router.declare("GET", "/views", scope=Scope.TICKETS_READ, answers={200: ViewsOut})
-@costs(get="saved views", reads=1)
+@costs(get="saved views", trips=1, reads=1)
 def list_views(request: ApiRequest) -> HttpResponse:
     """List the views that admins have made for the desk. Views of single members are theirs alone."""
     views = saved_views.of_desk(request.tenant)

@@ -189,7 +189,7 @@ _READING: Final = (("ticket.", Scope.TICKETS_READ), ("ticket.note_added", Scope.
 
 
 @router.declare("GET", "/webhooks", scope=_SCOPE, answers={200: WebhookList, 304: None}, headers=answers.KNOWN)
-@costs(query="webhook", reads=2)
+@costs(query="webhook", trips=1, reads=2)
 def list_webhooks(request: ApiRequest) -> HttpResponse:
     """List the endpoints of the desk, the oldest first."""
     found = endpoints.listed(request.acting.repository)
@@ -240,7 +240,7 @@ def add_webhook(request: ApiRequest, webhook: WebhookToAdd) -> HttpResponse:
 @router.declare(
     "GET", "/webhooks/{webhook_id}", scope=_SCOPE, answers={200: WebhookOut, 304: None}, headers=answers.KNOWN
 )
-@costs(get="webhook", reads=2)
+@costs(get="webhook", trips=1, reads=2)
 def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Read an endpoint."""
     return answers.tagged(request, WebhookOut.of(endpoints.find(request.acting.repository, webhook_id)))
@@ -405,7 +405,7 @@ def _with_secret(
 @router.declare(
     "GET", "/webhooks/{webhook_id}/deliveries", scope=_SCOPE, answers={200: DeliveryPage}, sends={200: ("Link",)}
 )
-@costs(get="webhook", query="delivery", reads=10)
+@costs(get="webhook", query="delivery", trips=1, reads=10)
 def list_deliveries(request: ApiRequest, webhook_id: WebhookId, query: Query[DeliveryQuery]) -> HttpResponse:
     """List what was sent to an endpoint, the latest event first."""
     repository = request.acting.repository

@@ -16,7 +16,7 @@ from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, PortalError
 from portal.faults.stored import EXCESSES, ExcessItem
-from portal.schema.access_patterns import Cost
+from portal.schema.access_patterns import Bill, Cost, in_words
 from portal.schema.registry import Role
 
 KEPT_DAYS: Final = 30  # after a route took too much last
@@ -37,15 +37,14 @@ class Excess:
 _noted: dict[str, Excess] = {}  # by method and route
 
 
-def note(route: str, bound: Cost, trips: int, reads: float, writes: float) -> None:
+def note(route: str, bound: Cost, bill: Bill) -> None:
     """Count a request that took more than its bound."""
-    pairs = ((trips, bound.trips), (reads, bound.reads), (writes, bound.writes))
-    factor = max(took / max(most, 0.5) for took, most in pairs)
+    factor = max(took / max(most, 0.5) for took, most in zip(bill, bound.bill, strict=True))
     with _lock:
         excess = _noted.setdefault(route, Excess(bound.bound()))
         excess.count += 1
         if factor > excess.factor:
-            excess.factor, excess.worst = factor, Cost(trips=trips, reads=reads, writes=writes).bound()
+            excess.factor, excess.worst = factor, in_words(bill)
 
 
 def take() -> dict[str, Excess]:

@@ -90,6 +90,7 @@ class PortalCommand(BaseCommand):
     # The access patterns that one run may use; None is a proof's, which does whatever people do. A command without a
     # declaration does not start.
     costs: Cost | None
+    counted = 0  # how many there were of what the declaration is for each, as far as a Progress is told
     _is_interrupted = False
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -185,6 +186,7 @@ class Progress:
 
     def advance(self, steps: int = 1) -> None:
         self._command.heed()
+        self._command.counted += steps
         if self._bar:
             self._bar.advance(self._task, steps)
 

@@ -127,8 +127,9 @@ def of_user(user_id: str) -> list[SessionByUser]:
     return [row for row in page.items if row.expires_at > time.time()]
 
 
-def forget(user_id: str) -> None:
-    """Remove a person's sessions that have been ended already, so that lists show only those that count.
+def forget(user_id: str) -> int:
+    """Remove a person's sessions that have been ended already, so that lists show only those that count; return how
+    many that were.
 
     Sessions that stay because the engine does not answer are removed by TTL; nobody gets in with them.
     """
@@ -136,3 +137,5 @@ def forget(user_id: str) -> None:
         deletions = [partial(PLATFORM.delete, SessionItem(row.session_key)) for row in of_user(user_id)]
         for some in chunked(deletions, FAN_OUT_THREADS):
             fan_out(some)
+        return len(deletions)
+    return 0

@@ -6,7 +6,8 @@ that runs `check --deploy` stops at errors and continues at warnings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial, update_wrapper
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ from portal.dynamo import placement
 from portal.isolation import policies
 from portal.load import tenant_limiter
 from portal.schema.access_patterns import Cost
+from portal.web import costs
+from portal.web.access import Access
 
 # The tag of checks that run before anything is made, without loading the pages that other checks look at.
 SETTINGS: Final = "settings"
@@ -194,39 +197,114 @@ def settings_can_be_used() -> Messages:
         yield _error(20, fault, hint)
 
 
-def routes() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield each route of the portal as an address with its parameters, and its view."""
-    return _routes(get_resolver().url_patterns, "/")
+# --- what routes cost ---
 
 
-def _routes(patterns: list[Any], prefix: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+@dataclass(frozen=True)
+class DeclaredRoute:
+    """A route of the portal as a declaration sees it. `method` is "" for any, `name` is that of `reverse`, and `path`
+    is the address with its parameters."""
+
+    method: str
+    path: str
+    name: str
+    view: Callable[..., Any]
+    cost: Cost  # beside that of its level
+
+    @property
+    def title(self) -> str:
+        return f"{self.method} {self.path}".strip()
+
+    @property
+    def level(self) -> str:
+        access: Access = self.view.access  # type: ignore[attr-defined]  # each route has one: see access.py
+        return access.level
+
+    @property
+    def total(self) -> Cost:
+        return self.cost + costs.level_of(self.view)
+
+    @property
+    def file(self) -> str:
+        module: str = self.view.costs_in[self.method]  # type: ignore[attr-defined]  # of portal/web/costs.py
+        return f"{module.replace('.', '/')}.py"
+
+
+def routes() -> Iterator[tuple[str, str, Callable[..., Any]]]:
+    """Yield each route of the portal as an address with its parameters, its name and its view."""
+    return _routes(get_resolver().url_patterns, "/", "")
+
+
+def _routes(patterns: list[Any], prefix: str, space: str) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     for pattern in patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
-            yield from _routes(pattern.url_patterns, path)
+            yield from _routes(
+                pattern.url_patterns, path, f"{space}{pattern.namespace}:" if pattern.namespace else space
+            )
         elif isinstance(pattern, URLPattern):
-            yield path, pattern.callback
+            yield path, f"{space}{pattern.name}" if pattern.name else "", pattern.callback
 
 
-def declared_costs() -> list[tuple[str, str, Callable[..., Any], Cost]]:
-    """Return each declaration as its route, method, view and cost without that of its level; "" is any method."""
+def declared_routes() -> list[DeclaredRoute]:
+    """Return each declaration of each route."""
     return [
-        (route, method, view, what)
-        for route, view in routes()
+        DeclaredRoute(method, path, name, view, what)
+        for path, name, view in routes()
         for method, what in sorted(getattr(view, "costs", {}).items())
     ]
 
 
+def declarations() -> list[list[DeclaredRoute]]:
+    """Return the routes by declaration, in the order of their addresses: pages of a model in the admin have one."""
+    found: dict[tuple[int, str], list[DeclaredRoute]] = {}
+    for one in sorted(declared_routes(), key=lambda one: (one.path, one.method)):
+        found.setdefault((id(one.cost), one.level), []).append(one)
+    return [*found.values()]
+
+
+def methods_of(view: Callable[..., Any]) -> set[str]:
+    """Return the methods that a view answers, "" for any. Django's decorators tell nobody theirs: they are in a
+    closure."""
+    scopes: Mapping[str, str] = getattr(getattr(view, "access", None), "scopes", {})
+    if scopes:
+        return {*scopes}
+    at: Any = view
+    while at is not None:
+        names: tuple[str, ...] = getattr(getattr(at, "__code__", None), "co_freevars", ())
+        if "request_method_list" in names:
+            return {*at.__closure__[names.index("request_method_list")].cell_contents}
+        at = getattr(at, "__wrapped__", None)
+    return {costs.ANY}
+
+
 @_check(checks.Tags.urls)
 def routes_declare_their_costs() -> Messages:
-    """Report a route without a declared cost, and a declaration with a name that no table has: neither starts."""
-    for route, view in routes():
+    """Report a method of a route without a declared cost, one that the route refuses, and what is wrong in one."""
+    for path, _, view in routes():
         declared: dict[str, Cost] = getattr(view, "costs", {})
+        takes = methods_of(view) - {"HEAD", "OPTIONS"}
+        wanted = {"GET", "POST"} if takes == {costs.ANY} else takes
+        missing = sorted(wanted - {*declared}) if costs.ANY not in declared else []
         if not declared:
             hint = "Put @costs(...) of portal/web/costs.py on its view."
-            yield _error(21, f"The route {route} does not declare what it costs.", hint)
-        for what in declared.values():
-            for fault in what.faults():
-                yield _error(
-                    22, f"The route {route}: {fault}.", "Names are declared by `declare_keys` in each `stored.py`."
-                )
+            yield _error(21, f"The route {path} does not declare what it costs.", hint)
+        elif missing:
+            hint = 'Add @costs(on="...", ...), or let the view refuse the method.'
+            yield _error(21, f"The route {path} does not declare what {', '.join(missing)} costs.", hint)
+        for method, what in declared.items():
+            faults = what.faults()
+            if method and method not in takes and takes != {costs.ANY}:
+                faults.append(f"it declares what {method} costs, and refuses it")
+            if what.patterns and not (what.trips or (what.each and what.each[0])):
+                faults.append("it names keys, and no round trips")
+            for fault in faults:
+                hint = "docs/access-patterns.md says how a route declares its cost."
+                yield _error(22, f"The route {path}: {fault}.", hint)
+
+
+def refuse_undeclared() -> None:
+    """Raise ImproperlyConfigured where a route does not declare what it costs: the portal serves none of them then."""
+    found = [str(message.msg) for message in routes_declare_their_costs()]
+    if found:
+        raise ImproperlyConfigured(" ".join(found))

@@ -1,14 +1,13 @@
 """Declare what a route costs, beside its view: `@costs(query="ticket", trips=1, reads=8)`.
 
 An access level declares once, by `of_level`, what all of its pages read, such as the identity of the caller; a view's
-own declaration leaves that out. A view without one does not start: see `checks.py`. A request that took more than its
-route declares is noted for the operators (portal/load/excess_costs.py).
+own declaration leaves that out. The portal does not start with a view that has none: see `checks.py`. A request that
+took more than its route declares is noted for the operators (portal/load/excess_costs.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Final, TypeVar
 
 from portal.load import excess_costs
@@ -18,6 +17,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 ANY: Final = ""  # of a view that declares one cost for all of its methods
 
 _levels: dict[str, Cost] = {}
+_now_and_then: dict[str, Cost] = {}
 
 
 def costs(*, on: str = ANY, **declared: Any) -> Callable[[View], View]:
@@ -26,11 +26,13 @@ def costs(*, on: str = ANY, **declared: Any) -> Callable[[View], View]:
     return declare(cost(**declared), on=on)
 
 
-def declare(what: Cost, *, on: str = ANY) -> Callable[[View], View]:
-    """Declare a cost that several views have."""
+def declare(what: Cost, *, on: str = ANY, module: str = "") -> Callable[[View], View]:
+    """Declare a cost that several views have. `module` is where a declaration stands that is not beside its view."""
 
     def declared(view: View) -> View:
-        view.costs = {**getattr(view, "costs", {}), on: what}  # type: ignore[attr-defined]  # read by `of`
+        view.costs = {**getattr(view, "costs", {}), on: what}  # type: ignore[attr-defined]  # read by `own_of`
+        places = {**getattr(view, "costs_in", {}), on: module or view.__module__}
+        view.costs_in = places  # type: ignore[attr-defined]  # read by checks.py
         return view
 
     return declared
@@ -39,21 +41,18 @@ def declare(what: Cost, *, on: str = ANY) -> Callable[[View], View]:
 def of_level(level: str, what: Cost) -> None:
     """Declare what each request of an access level may take beside the declaration of its view."""
     _levels[level] = what
-    of.cache_clear()
 
 
 def now_and_then(name: str, what: Cost) -> Cost:
     """Declare what any request may take beside its route where this happens: see `beside`."""
-    _levels[name] = what
+    _now_and_then[name] = what
     return what
 
 
-@cache
-def of(view: Callable[..., Any], method: str) -> Cost | None:
-    """Return the bound of a request, None where its method has no declaration."""
+def own_of(view: Callable[..., Any], method: str) -> Cost | None:
+    """Return what a view declares for a method, None where it declares nothing."""
     declared: dict[str, Cost] = getattr(view, "costs", {})
-    own = declared.get("GET" if method == "HEAD" else method, declared.get(ANY))
-    return own + level_of(view) if own is not None else None
+    return declared.get("GET" if method == "HEAD" else method, declared.get(ANY))
 
 
 def level_of(view: Callable[..., Any]) -> Cost:
@@ -62,8 +61,13 @@ def level_of(view: Callable[..., Any]) -> Cost:
 
 
 def levels() -> dict[str, Cost]:
-    """Return what each access level declares, and what happens now and then, by name."""
+    """Return what access levels declare, by name."""
     return dict(sorted(_levels.items()))
+
+
+def happenings() -> dict[str, Cost]:
+    """Return what any request may take now and then, by name."""
+    return dict(_now_and_then)
 
 
 def beside(request: Any, what: Cost) -> None:
@@ -71,15 +75,23 @@ def beside(request: Any, what: Cost) -> None:
     request.costs_beside = what + getattr(request, "costs_beside", Cost())
 
 
-def bound_of(request: Any, method: str) -> Cost | None:
-    """Return the bound of a request, with what it takes beside its route; None where there is no declaration."""
+def counted(request: Any, number: int) -> None:
+    """Tell how many there are of what the route declares its cost for each. It is 1 where nobody tells."""
+    request.costs_counted = number
+
+
+def parts_of(request: Any, method: str) -> tuple[Cost | None, Cost]:
+    """Return the bound of the view, None where it declares none, and what the request may take beside that, by its
+    access level and by what happened."""
     match = request.resolver_match
-    bound = of(match.func, method) if match else None
-    return bound + getattr(request, "costs_beside", Cost()) if bound is not None else None
+    own = own_of(match.func, method) if match else None
+    level = level_of(match.func) if match else Cost()
+    counted = getattr(request, "costs_counted", 1)
+    return own and own.of(counted), level + getattr(request, "costs_beside", Cost())
 
 
 def note(request: Any, route: tuple[str, str], trips: int, reads: float, writes: float) -> None:
     """Compare what a request took with the bound of its route, and note what took more."""
-    bound = bound_of(request, route[0])
-    if bound is not None and not bound.has_room_for(trips, reads, writes):
-        excess_costs.note(" ".join(route), bound, trips, reads, writes)
+    own, beside = parts_of(request, route[0])
+    if own is not None and not (bound := own + beside).has_room_for((trips, reads, writes)):
+        excess_costs.note(" ".join(route), bound, (trips, reads, writes))

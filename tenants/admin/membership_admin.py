@@ -157,7 +157,7 @@ class InvitationAdmin(NamedColumns, DynamoAdmin):
     get_costs = cost(
         get="invitation, slug", query="audit rows by object, invitation, tenant by name", trips=2, reads=10
     )
-    post_costs = cost(reads=10)
+    post_costs = cost()
     list_display = ("email", "role", "invited_by_name", "sent_at", "expires_at")
     list_filter = (TenantInput, "role")
     fields = ("email", "role", "invited_by_name", "created_at", "sent_at", "expires_at", "tenant")

@@ -2,65 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import urlencode
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from portal import clock
 from portal.load import excess_costs
 from portal.management import command
 from portal.nosql.admin import Notice
 from portal.schema import access_patterns
-from portal.schema.access_patterns import ALL, Cost
+from portal.schema.access_patterns import Cost
 from portal.web import checks, costs
 from tenants.operators.operator_site import OperatorSite
+
+ROWS: Final = 25  # on a page
+COMMANDS: Final = "commands"  # beside the levels of access of routes
+_ANYTHING: Final = Cost()  # of a proof, which does whatever people do
 
 
 @OperatorSite.page("access-patterns/", name="access_patterns", title="Access patterns")
 @costs.costs(query="excess cost", trips=1, reads=5)
+@require_safe
 def patterns(request: HttpRequest) -> HttpResponse:
-    """Show all routes and commands, or those that use the table or index in `?place=`: a Query."""
-    places = sorted({shape.place for shape in access_patterns.shapes()})
-    asked = request.GET.get("place", "")
-    place = asked if asked in places else ""
+    """Show the routes and commands that have `?q=` in their name, address or file, use the table or index `place` and
+    are of the access `level`, some of them on each page: a Query."""
+    asked = {name: request.GET.get(name, "").strip() for name in ("q", "place", "level")}
+    found = [row for row in _rows() if _fits(row, asked)]
+    page = Paginator(found, ROWS).get_page(request.GET.get("page"))
     context = {
         **OperatorSite.context_of(request),
         "title": "Access patterns",
         "excesses": [_excess_row(item) for item in excess_costs.latest()],
         "kept_days": excess_costs.KEPT_DAYS,
-        "places": places,
-        "place": place,
-        "keys": [shape for shape in access_patterns.shapes() if shape.place == place],
-        "groups": [
-            ("Levels of access", _rows(costs.levels().items(), place)),
-            ("Routes", _rows(_routes(), place)),
-            ("Commands", _rows(command.declared().items(), place)),
-        ],
+        "places": sorted({shape.place for shape in access_patterns.shapes()}),
+        "levels": [*costs.levels(), COMMANDS],
+        "asked": asked,
+        "is_filtered": any(asked.values()),
+        "page": page,
+        "query": urlencode({name: value for name, value in asked.items() if value}),
+        "beside": [(name, _patterns(what), what.bound()) for name, what in _beside()],
     }
     return TemplateResponse(request, "tenants/admin/access_patterns.html", context)
 
 
-def _routes() -> list[tuple[str, Cost]]:
-    return sorted((f"{method} {route}".strip(), what) for route, method, _, what in checks.declared_costs())
+def _beside() -> list[tuple[str, Cost]]:
+    """Return what requests take before their route, equal levels together, and now and then."""
+    by_cost: dict[Cost, list[str]] = {}
+    for name, what in costs.levels().items():
+        by_cost.setdefault(what, []).append(name)
+    return [(", ".join(names), what) for what, names in by_cost.items()] + [*costs.happenings().items()]
 
 
-def _rows(declared: Iterable[tuple[str, Cost | None]], place: str) -> list[dict[str, Any]]:
-    """Return the rows of declarations that use a place, of all where it is "". None is what may do anything."""
-    rows = []
-    for name, what in declared:
-        lines = what.lines() if what else []
-        if place == "" or {place, ALL} & {where for _, _, where in lines}:
-            bound = what.bound() if what else "whatever it proves"
-            rows.append({"name": name, "lines": lines, "bound": bound})
-    return rows
+def _rows() -> Iterator[dict[str, Any]]:
+    for routes in checks.declarations():
+        first, what = routes[0], routes[0].cost
+        level = costs.level_of(first.view)
+        yield {
+            "titles": [(one.title, one.name) for one in routes],
+            "file": first.file,
+            "level": first.level,
+            "cost": what,
+            "patterns": _patterns(what),
+            "bound": what.bound(),
+            "before": level.bound(),
+            "total": first.total.bound(),
+        }
+    for name, declared in command.declared().items():
+        what = declared or _ANYTHING
+        bound = what.bound() if declared else "whatever it proves"
+        row = {"titles": [(f"manage.py {name}", "")], "file": "", "level": COMMANDS, "cost": what}
+        yield row | {"patterns": _patterns(what), "bound": bound, "before": "", "total": ""}
+
+
+def _patterns(what: Cost) -> list[dict[str, str]]:
+    found = [
+        {"operation": operation, "name": shape.name, "place": shape.place, "keys": shape.keys}
+        for operation, shapes in what.by_operation()
+        for shape in shapes
+    ]
+    every = [operation for operation, name in sorted(what.patterns) if name == access_patterns.ALL]
+    return found + [{"operation": one, "name": "", "place": "all that a tenant has", "keys": ""} for one in every]
+
+
+def _fits(row: dict[str, Any], asked: dict[str, str]) -> bool:
+    text = " ".join([row["file"], *(f"{title} {name}" for title, name in row["titles"])]).lower()
+    places, names = {one["place"] for one in row["patterns"]}, {name for _, name in row["cost"].patterns}
+    return (
+        asked["q"].lower() in text
+        and asked["level"] in ("", row["level"])
+        and (not asked["place"] or asked["place"] in places or access_patterns.ALL in names)
+    )
 
 
 def _excess_row(item: Any) -> dict[str, Any]:
     return {
         "route": item.fingerprint,
+        "path": item.fingerprint.partition(" ")[2],
         "bound": item.bound,
         "worst": item.worst,
         "factor": f"{item.factor:g}",

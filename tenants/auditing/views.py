@@ -232,7 +232,7 @@ def end(request: TenantRequest, user: str) -> HttpResponse:
 
 
 @public
-@costs(trips=1, reads=2)
+@costs()
 @require_safe
 def public_keys(request: HttpRequest) -> HttpResponse:
     """Send the public keys of what this installation signs, by their ids, as `certificate_keys` prints them."""

@@ -30,28 +30,28 @@ from tenants.tenancy.context import TenantContext
 SIGNATURE_LIMIT: Final = 600  # characters
 
 
-def change(user_id: str, *, name: str, profile: Profile, by: Actor, made_from: User | None = None) -> User:
-    """Store a person's name and profile in the account and in all their desks. Raises what `accounts.set_profile`
-    does."""
+def change(user_id: str, *, name: str, profile: Profile, by: Actor, made_from: User | None = None) -> int:
+    """Store a person's name and profile in the account and in all their desks, and return how many these are. Raises
+    what `accounts.set_profile` does."""
     user = accounts.set_profile(user_id, name=name, profile=profile, by=by, made_from=made_from)
-    for desk in members.memberships_of(user_id):
+    desks = members.memberships_of(user_id)
+    for desk in desks:
         _copy(desk.tenant_id, user, by)
-    return user
+    return len(desks)
 
 
-def note_zone(user: User, zone: str, *, by: Actor) -> bool:
-    """Store the zone that a person's browser is in, where they have none, and tell whether it was stored.
+def note_zone(user: User, zone: str, *, by: Actor) -> int:
+    """Store the zone that a person's browser is in, where they have none, and return in how many desks.
 
     It is not where two pages tell it at the same time, or the person changes the profile meanwhile: the next page tells
     it again, if there is still none.
     """
     profile = Profile.parse(user.profile)
     if profile.zone:
-        return False
+        return 0
     with suppress(Invalid, Conflict):
-        change(user.id, name=user.name, profile=profile.in_zone(zone), by=by, made_from=user)
-        return True
-    return False
+        return change(user.id, name=user.name, profile=profile.in_zone(zone), by=by, made_from=user)
+    return 0
 
 
 def _copy(tenant_id: str, user: User, by: Actor) -> None:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, in_person, member, signed_in
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
 from tenants.sign_in.profiles import Profile
@@ -27,9 +27,11 @@ from tenants.tenancy.roles import Role
     get="audit chain, member",
     query="membership",
     write="account, audit chain, audit row, member",
-    reads=1,
-    writes=5,
+    trips=5,
+    reads=4,
+    writes=15,
     per="desk of the person",
+    each=(4, 2, 12),
 )
 @get_or_post
 def profile(request: SignedInRequest) -> HttpResponse:
@@ -41,10 +43,12 @@ def profile(request: SignedInRequest) -> HttpResponse:
     if form.is_valid():
         chosen = {name: value for name, value in form.cleaned_data.items() if name != "name"}
         try:
-            own_profile.change(user.id, name=form.cleaned_data["name"], profile=Profile(**chosen), by=actor_of(request))
+            profile, by = Profile(**chosen), actor_of(request)
+            desks = own_profile.change(user.id, name=form.cleaned_data["name"], profile=profile, by=by)
         except (Invalid, Conflict) as error:
             form.add_error(error.field or None, error.message)
         else:
+            counted(request, desks)
             messages.success(request, _("Your profile is saved."))
             return redirect("tenants:profile")
     return _page(request, form, status=422)
@@ -55,14 +59,16 @@ def profile(request: SignedInRequest) -> HttpResponse:
     get="audit chain, member",
     query="membership",
     write="account, audit chain, audit row, member, session",
-    reads=1,
-    writes=5,
+    trips=5,
+    reads=4,
+    writes=15,
     per="desk of the person",
+    each=(4, 2, 12),
 )
 @require_POST
 def found_zone(request: SignedInRequest) -> HttpResponse:
     """Store the time zone that the browser says, where the person has none: static/js/zone.js sends it once."""
-    own_profile.note_zone(request.user, request.POST.get("zone", "")[:60], by=actor_of(request))
+    counted(request, own_profile.note_zone(request.user, request.POST.get("zone", "")[:60], by=actor_of(request)))
     return HttpResponse(status=204)
 
 

@@ -57,7 +57,7 @@ class OperatorSite(DynamoAdminSite):
         for method in ("GET", "POST"):
             what = getattr(model, f"{method.lower()}_costs", None)
             if what is not None:
-                costs.declare(what, on=method)(view)
+                costs.declare(what, on=method, module=type(model).__module__)(view)
         return operator(view)
 
     @costs.costs(

@@ -25,7 +25,7 @@ from portal.nosql import session_store, stored
 from portal.web import locales
 from portal.web.access import get_or_post, leads_out, public, signed_in, unlimited
 from portal.web.client_address import client_address
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
 from tenants.audit_trail.recording import Actor
@@ -95,13 +95,15 @@ def logout(request: HttpRequest) -> HttpResponse:
     get="audit chain",
     query="sessions by person",
     write="account, audit chain, audit row, session",
-    reads=1,
-    writes=2,
+    trips=6,
+    reads=3,
+    writes=20,
     per="session",
+    each=(1, 0.5, 3),
 )
 @require_POST
 def logout_everywhere(request: SignedInRequest) -> HttpResponse:
-    accounts.sign_out_everywhere(request.user.id, by=actor_of(request))
+    counted(request, accounts.sign_out_everywhere(request.user.id, by=actor_of(request)))
     end_session(request)
     messages.success(request, _("You are signed out on every device."))
     return redirect("tenants:login")

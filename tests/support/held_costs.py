@@ -1,7 +1,9 @@
-"""Hold what each request and command of a test asks for against what its route or class declares, both ways.
+"""Hold what each request and command of a test asks for against what its route or class declares, in both directions.
 
 What was asked for and not declared, or more of it than declared, fails the test that made the request. What is declared
-and was never asked for is printed at the end of a run of all tests: what each process has seen is summed up.
+and not true fails the run: keys that no request asked for, and bounds far above all that was seen. That is told after a
+green run of all tests, and with `--costs` of the routes that the chosen tests requested. What each process has seen is
+summed up, so that it does not matter which one ran what.
 
 A request of which the engine refused a call, which is made again then, is held to its patterns alone.
 """
@@ -9,19 +11,20 @@ A request of which the engine refused a call, which is made again then, is held 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest
 
 from portal.dynamo import meter
-from portal.dynamo.meter import Call, Meter
+from portal.dynamo.meter import Call
 from portal.management.command import PortalCommand, declared
 from portal.schema import access_patterns, registry
-from portal.schema.access_patterns import Cost, Pattern
+from portal.schema.access_patterns import Bill, Cost, Pattern, in_words, words
 from portal.web import checks, costs
 
 WRITES = dict.fromkeys(("Update", "Delete", "ConditionCheck", "DeleteRequest"), "Key")  # what holds the key
@@ -29,10 +32,32 @@ WRITES |= dict.fromkeys(("Put", "PutRequest"), "Item")
 _KEY = re.compile(r"<[^>]+>")
 
 # They work in threads, and in processes of their own in most tests: nobody watches all that they ask for.
-WORKERS = {"note_bounces", "receive_mail", "run_delivery", "run_dispatch", "run_lifecycle", "run_stream"}
+WORKERS: Final = {"note_bounces", "receive_mail", "run_delivery", "run_dispatch", "run_lifecycle", "run_stream"}
 # Any command writes down what it has spent: docs/costs.md.
-WRITTEN_AT_THE_END = {("write", "costs of a day"), ("write", "costs of the platform")}
-seen: set[tuple[str, str, str]] = set()  # a declaration's name, an operation, the name of keys
+WRITTEN_AT_THE_END: Final = {("write", "costs of a day"), ("write", "costs of the platform")}
+# What any route that declares it reads only where a process does not remember it, or once in a while by the clock.
+NOW_AND_THEN: Final[dict[Pattern, str]] = {}
+# A bound may be this far above the most that was seen: trips, read units, write units.
+FACTORS: Final = (2, 3, 3)
+ROOM: Final = (2, 10, 10)
+
+
+@dataclass
+class Seen:
+    """What requests of one method and route, or runs of one command, took. `is_near` for each figure of a bill: some
+    request came near its bound. The bills are without what levels take."""
+
+    patterns: set[Pattern] = field(default_factory=set)
+    most: Bill = (0, 0, 0)
+    is_near: tuple[bool, ...] = (False, False, False)
+
+    def add(self, other: Seen) -> None:
+        self.patterns |= {(operation, keys) for operation, keys in other.patterns}
+        self.most = tuple(map(max, self.most, other.most))  # type: ignore[assignment]
+        self.is_near = tuple(one or two for one, two in zip(self.is_near, other.is_near, strict=True))
+
+
+seen: dict[str, Seen] = {}  # by method and route, or name of a command
 faults: list[str] = []  # of the test that runs
 _command: ContextVar[list[Call] | None] = ContextVar("calls of a command", default=None)
 
@@ -129,11 +154,15 @@ def install() -> None:
 
     def noted(request: HttpRequest, route: tuple[str, str], trips: int, reads: float, writes: float) -> None:
         note(request, route, trips, reads, writes)
-        paid = meter.current()
-        if request.resolver_match is not None and paid is not None:
+        paid, match = meter.current(), request.resolver_match
+        if match is not None and paid is not None and not match.func.__module__.startswith("tests."):
             method = "GET" if route[0] == "HEAD" else route[0]
-            if hasattr(request.resolver_match.func, "costs"):  # else a test's own view
-                _hold(f"{method} {route[1]}", costs.bound_of(request, method), paid)
+            was_refused = any(call.read_units == call.write_units == 0 for call in paid.calls)
+            took = None if was_refused else (trips, reads, writes)
+            own, more = costs.parts_of(request, method)
+            if own is None and hasattr(match.func, "costs"):
+                own = Cost()  # the view refuses this method
+            _hold(f"{method} {route[1]}", own, more, _asked(paid.calls), took)
 
     @wraps(handle)
     def handled(self: PortalCommand, *args: Any, **options: Any) -> Any:
@@ -146,10 +175,15 @@ def install() -> None:
             name = type(self).__module__.rpartition(".")[2]
             bound = getattr(self, "costs", None)
             if bound is not None:
-                _compare(f"manage.py {name}", bound, _asked(calls))
-                reads, writes = sum(call.read_units for call in calls), sum(call.write_units for call in calls)
-                if not bound.has_room_for(0, reads, writes):
-                    faults.append(f"manage.py {name} took {reads:g} RCU, {writes:g} WCU of {bound.bound()}.")
+                took = (0, sum(call.read_units for call in calls), sum(call.write_units for call in calls))
+                is_held = bound.each or not bound.per
+                _hold(
+                    f"manage.py {name}",
+                    bound.of(max(self.counted, 1)),
+                    Cost(),
+                    _asked(calls),
+                    took if is_held else None,
+                )
 
     meter._bill, costs.note, PortalCommand.handle = billed, noted, handled  # type: ignore[method-assign]
 
@@ -158,27 +192,26 @@ def _asked(calls: Iterable[Call]) -> set[Pattern]:
     return {pattern for call in calls for pattern in getattr(call, "patterns", ())}
 
 
-def _hold(name: str, bound: Cost | None, bill: Meter) -> None:
-    asked = _asked(bill.calls)
-    if bound is None:
-        if asked:
-            faults.append(f"{name} declares nothing, and asked for {_words(asked)}.")
+def _hold(name: str, own: Cost | None, more: Cost, asked: set[Pattern], took: Bill | None) -> None:
+    """Hold a bill, None where it counts for nothing, against the bound of a view and what it takes beside that."""
+    if own is None:
+        unknown = words(pattern for pattern in asked if not more.allows(pattern))
+        faults.append(f"{name} declares nothing, and asked for {unknown or 'nothing of its own'}.")
         return
-    _compare(name, bound, asked)
-    was_refused = any(call.read_units == call.write_units == 0 for call in bill.calls)
-    if not was_refused and not bound.has_room_for(bill.trips, bill.read_units, bill.write_units):
-        took = Cost(trips=bill.trips, reads=bill.read_units, writes=bill.write_units)
-        faults.append(f"{name} took {took.bound()}, and declares {bound.bound()}.")
-
-
-def _compare(name: str, declared: Cost, asked: set[Pattern]) -> None:
-    seen.update((name, *pattern) for pattern in asked)
-    if more := {pattern for pattern in asked if not declared.allows(pattern)}:
-        faults.append(f"{name} does not declare: {_words(more)}.")
-
-
-def _words(patterns: Iterable[Pattern]) -> str:
-    return ", ".join(" ".join(pattern) for pattern in sorted(patterns))
+    of_this = Seen({pattern for pattern in asked if pattern in own.patterns or not more.allows(pattern)})
+    beyond = words(pattern for pattern in asked if not own.allows(pattern) and not more.allows(pattern))
+    if beyond:
+        faults.append(f"{name} does not declare: {beyond}.")
+    if took is not None:
+        of_this.most = tuple(max(0, one - of_level) for one, of_level in zip(took, more.bill, strict=True))  # type: ignore[assignment]
+        of_this.is_near = tuple(
+            most <= factor * one + room
+            for most, one, factor, room in zip(own.bill, of_this.most, FACTORS, ROOM, strict=True)
+        )
+        if not (own + more).has_room_for(took):
+            beside = f", beside {in_words(more.bill)} before the view" if any(more.bill) else ""
+            faults.append(f"{name} took {in_words(took)}, and declares {own.bound()}{beside}.")
+    seen.setdefault(name, Seen()).add(of_this)
 
 
 def taken_faults() -> list[str]:
@@ -188,30 +221,40 @@ def taken_faults() -> list[str]:
     return found
 
 
-# --- what was never seen ---
+# --- what is declared and not true ---
 
 
-def never_seen(found: set[tuple[str, str, str]]) -> list[str]:
-    """What is declared, and what no test of a whole run has asked for."""
-    left: dict[int, tuple[str, set[Pattern]]] = {}  # by declaration: several routes may share one
-    for name, what, is_of in _declarations():
-        used = {(operation, keys) for route, operation, keys in found if is_of(route)}
-        used |= {(operation, access_patterns.ALL) for operation, _ in used}
-        told, missing = left.get(id(what), (name, set(what.patterns)))
-        left[id(what)] = told, missing - used
-    return [f"{name} declares what no test saw: {_words(missing)}." for name, missing in left.values() if missing]
+def untrue(found: dict[str, Seen], *, of_all: bool) -> list[str]:
+    """What is declared, and no request or command that was seen bears out: of all routes and commands, or of those that
+    were seen. A declaration that several routes have is true where it is of one of them."""
+    left: dict[int, tuple[str, Cost, Seen]] = {}
+    for name, names, what in _declarations():
+        used = [found[one] for one in names if one in found]
+        if used or of_all:
+            _, _, seen_of = left.setdefault(id(what), (name, what, Seen()))
+            for one in used:
+                seen_of.add(one)
+    return [fault for name, what, seen_of in left.values() for fault in _untrue_of(name, what, seen_of)]
 
 
-def _declarations() -> Iterator[tuple[str, Cost, Callable[[str], bool]]]:
-    for route, method, _, what in checks.declared_costs():
-        name = f"{method} {route}".strip()
-        yield name, what, (lambda at, n=name, m=method: at == n if m else at.partition(" ")[2] == n)  # type: ignore[misc]
-    by_level: dict[str, set[str]] = {}
-    for route, view in checks.routes():
-        by_level.setdefault(view.access.level, set()).add(route)  # type: ignore[attr-defined]
-    for level, what in costs.levels().items():
-        paths = by_level.get(level)  # None for what happens now and then on any route
-        yield level, what, (lambda at, p=paths: p is None or at.partition(" ")[2] in p)  # type: ignore[misc]
+def _untrue_of(name: str, what: Cost, seen_of: Seen) -> Iterator[str]:
+    if seen_of == Seen():
+        if what.patterns:
+            yield f"{name} declares its cost, and nothing called it."
+        return
+    everything = {(operation, access_patterns.ALL) for operation, _ in seen_of.patterns}
+    if missing := what.patterns - seen_of.patterns - everything - {*NOW_AND_THEN}:
+        yield f"{name} declares what nothing asked for: {words(missing)}."
+    if not all(seen_of.is_near) and not what.room and (what.each or not what.per):
+        took = in_words(seen_of.most) or "nothing"
+        yield f"{name} declares {what.bound()}, and took {took} at most: lower it, or say why as `room`."
+
+
+def _declarations() -> Iterator[tuple[str, list[str], Cost]]:
+    """Each declaration with its name, and the names under which its requests are seen."""
+    for one in checks.declared_routes():
+        methods = [one.method] if one.method else [*{"GET", "POST", "PUT", "PATCH", "DELETE"}]
+        yield one.title, [f"{method} {one.path}" for method in methods], one.cost
     for name, what in declared().items():
         if what is not None and name not in WORKERS:
-            yield f"manage.py {name}", what, (lambda at, n=name: at == f"manage.py {n}")  # type: ignore[misc]
+            yield f"manage.py {name}", [f"manage.py {name}"], what

@@ -6,6 +6,8 @@ That requests keep to it is held by every test that makes one: see tests/support
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from django.core.checks import run_checks
 from django.core.management.base import CommandError
 from django.test import RequestFactory
 from django.urls import path, resolve
+from django.views.decorators.http import require_safe
 
 from portal.dynamo import meter
 from portal.errors import Unavailable
@@ -25,8 +28,10 @@ from portal.management.command import PortalCommand
 from portal.schema import access_patterns, registry
 from portal.schema.access_patterns import Cost, KeyShape, cost
 from portal.web import checks, costs
-from portal.web.access import public
+from portal.web.access import get_or_post, public
+from tenants.tenancy.request import IDENTITY
 from tests.support import held_costs
+from tests.support.data_model import shapes
 from tests.support.operators import Operator, make_operator
 from tests.support.world import World
 from tickets.ticket.stored import TICKETS
@@ -52,18 +57,74 @@ def messages() -> list[str]:
     return [str(message.msg) for message in run_checks(tags=["urls"]) if str(message.id).startswith("pooldesk.")]
 
 
-def test_a_route_without_a_declaration_is_an_error_of_the_system_check(own_routes: list[Any]) -> None:
-    own_routes.append(path("new/", public(view)))
-    assert messages() == ["The route /new/ does not declare what it costs."]
+def declaring(*declared: tuple[str, dict[str, Any]], takes: Any = get_or_post) -> Any:
+    made = public(takes(lambda request: None))
+    for on, what in declared:
+        made = costs.costs(on=on, **what)(made)
+    return made
 
 
-def test_a_declaration_names_keys_of_a_table(own_routes: list[Any]) -> None:
-    own_routes.append(path("new/", costs.costs(query="tickte")(lambda request: None)))
-    assert messages() == ["The route /new/: no table declares keys named 'tickte'."]
+ONE = {"query": "ticket", "trips": 1, "reads": 4}
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (public(view), "does not declare what it costs."),
+        (declaring(("GET", ONE)), "does not declare what POST costs."),
+        (declaring(("GET", ONE), takes=lambda one: one), "does not declare what POST costs."),
+        (declaring(("GET", ONE), ("POST", ONE), takes=require_safe), "it declares what POST costs, and refuses it."),
+        (declaring(("", ONE | {"query": "tickte"})), "no table declares keys named 'tickte'."),
+        (declaring(("", ONE | {"trips": 0})), "it names keys, and no round trips."),
+        (declaring(("", ONE | {"query": ""})), "1 trip, 4 RCU for no keys: name those that it reads and writes."),
+        (declaring(("", ONE | {"each": (1, 2, 0)})), "say by `per` for what `each` is."),
+        (declaring(("", ONE)), ""),
+        (declaring(("", {})), ""),
+    ],
+)
+def test_a_declaration_that_cannot_be_true_is_an_error_of_the_system_check(
+    own_routes: list[Any], made: Any, said: str
+) -> None:
+    own_routes.append(path("new/", made))
+    assert [message.removeprefix("The route /new/").lstrip(": ") for message in messages()] == ([said] if said else [])
 
 
 def test_every_route_declares_its_costs() -> None:
     assert messages() == []
+
+
+def test_gunicorn_does_not_start_where_a_route_declares_nothing(tmp_path: Path) -> None:
+    (tmp_path / "undeclared_urls.py").write_text(
+        "from django.urls import path\n"
+        "from portal.urls import urlpatterns as others\n"
+        "from portal.web.access import public\n"
+        "urlpatterns = [*others, path('new/', public(lambda request: None))]\n"
+    )
+    (tmp_path / "undeclared_settings.py").write_text("from tests.settings import *\nROOT_URLCONF = 'undeclared_urls'\n")
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "--config",
+        "python:portal.web.gunicorn_config",
+        "--bind",
+        "127.0.0.1:0",
+    ]
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "undeclared_settings",
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{portal_settings.BASE_DIR}",
+    }
+    ended = subprocess.run(
+        [*command, "portal.wsgi"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert "The route /new/ does not declare what it costs." in ended.stderr
 
 
 @pytest.mark.parametrize("declared", [{}, {"costs": cost(get="tickte", trips=1)}], ids=["none", "unknown keys"])
@@ -89,76 +150,103 @@ def test_each_table_and_index_has_keys_with_a_name() -> None:
 OF_THREADS = {"heat", "sent letter", "share of rates"}
 
 
-def shapes() -> list[access_patterns.KeyShape]:
-    """The product's own: the example of docs/admin.md declares one, too, where a test before has run it."""
-    return [shape for shape in access_patterns.shapes() if shape.name != "announcement"]
-
-
 def test_each_name_of_keys_is_used_by_a_route_a_command_or_a_thread() -> None:
-    declared = [what for _, _, _, what in checks.declared_costs()] + [
-        *costs.levels().values(),
-        *command.declared().values(),
-    ]
-    used = {name for what in declared if what for _, name in what.patterns}
+    declared = [one.cost for one in checks.declared_routes()]
+    declared += [*costs.levels().values(), *costs.happenings().values()]
+    declared += [what for what in command.declared().values() if what]
+    used = {name for what in declared for _, name in what.patterns}
     assert {shape.name for shape in shapes()} - used == OF_THREADS
-
-
-def test_no_view_repeats_what_its_level_declares() -> None:
-    twice = [
-        (route, pattern)
-        for route, _, view, what in checks.declared_costs()
-        for pattern in what.patterns & costs.level_of(view).patterns
-    ]
-    assert twice == []
 
 
 # --- truth, as tests hold it ---
 
 
-def asked(path: str, world: World, bound: Cost, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked(path: str, world: World, bound: Cost | None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The faults of a request whose route declares this beside its identity."""
     browser = world.browser("alice", "acme")
     browser.get(path)
     held_costs.taken_faults()
-    monkeypatch.setattr(costs, "bound_of", lambda request, method: bound + costs.level_of(request.resolver_match.func))
+    monkeypatch.setattr(costs, "own_of", lambda view, method: bound)
     browser.get(path)
     return held_costs.taken_faults()
 
 
 TICKET_PAGE = cost(query="ticket", trips=1, reads=4)
+BEFORE = ", beside 1 trip, 3.5 RCU before the view"
 
 
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
         (TICKET_PAGE, []),
+        (None, ["declares nothing, and asked for query ticket"]),
         (cost(trips=1, reads=4), ["does not declare: query ticket"]),
         (cost(query="member", trips=1, reads=4), ["does not declare: query ticket"]),
-        (cost(query="ticket", reads=4), ["took 2 trips, 4 RCU, and declares 1 trip, 7.5 RCU"]),
-        (cost(query="ticket", trips=1), ["took 2 trips, 4 RCU, and declares 2 trips, 3.5 RCU"]),
+        (cost(query="ticket", reads=4), [f"took 2 trips, 4 RCU, and declares 4 RCU{BEFORE}"]),
+        (cost(query="ticket", trips=1), [f"took 2 trips, 4 RCU, and declares 1 trip{BEFORE}"]),
     ],
-    ids=["as declared", "nothing", "another table", "fewer trips", "fewer units"],
+    ids=["as declared", "undeclared", "nothing", "another table", "fewer trips", "fewer units"],
 )
 def test_a_request_is_held_against_the_declaration_of_its_route(
-    world: World, monkeypatch: pytest.MonkeyPatch, bound: Cost, said: list[str]
+    world: World, monkeypatch: pytest.MonkeyPatch, bound: Cost | None, said: list[str]
 ) -> None:
     world.tickets("acme", 1)
     faults = asked("/tickets/1/", world, bound, monkeypatch)
     assert [fault.partition("/tickets/<ticket_number:number>/ ")[2].rstrip(".") for fault in faults] == said
 
 
-def test_what_is_declared_and_never_asked_for_is_told() -> None:
-    everything = {
-        (f"{method or 'GET'} {route}", *pattern)
-        for route, method, view, what in checks.declared_costs()
-        for pattern in (what + costs.level_of(view)).patterns
-    }
-    everything |= {("GET /", *pattern) for what in costs.levels().values() for pattern in what.patterns}
-    everything |= {(f"manage.py {n}", *p) for n, what in command.declared().items() if what for p in what.patterns}
-    assert held_costs.never_seen(everything) == []
-    route = "/<slug:desk>/tickets/<ticket_number:number>/"
-    gone = (f"GET {route}", "query", "ticket")
-    assert held_costs.never_seen(everything - {gone}) == [f"{route} declares what no test saw: query ticket."]
+def test_a_bound_for_each_of_something_is_for_as_many_as_there_are() -> None:
+    bound = cost(write="ticket", trips=2, writes=10, per="ticket", each=(1, 2, 20))
+    assert bound.of(3) == cost(write="ticket", trips=5, reads=6, writes=70)
+    assert bound.bound() == "2 trips, 10 WCU, and 1 trip, 2 RCU, 20 WCU for each ticket"
+    request = RequestFactory().post("/bulk/")
+    request.resolver_match = resolve("/acme/tickets/bulk/")
+    one, _ = costs.parts_of(request, "POST")
+    costs.counted(request, 7)
+    seven, _ = costs.parts_of(request, "POST")
+    assert one
+    assert seven
+    assert (seven.reads, seven.writes) == (7 * one.reads, 7 * one.writes)
+
+
+QUEUE = cost(query="ticket", trips=1, reads=8)
+
+
+@pytest.mark.parametrize(
+    ("bound", "most", "said"),
+    [
+        (QUEUE, (1, 2, 0), []),
+        (cost(query="ticket, member", trips=1, reads=8), (1, 2, 0), ["declares what nothing asked for: query member."]),
+        (cost(query="ticket", trips=900, reads=8), (1, 2, 0), ["and took 1 trip, 2 RCU at most"]),
+        (cost(query="ticket", trips=1, reads=50), (1, 2, 0), ["and took 1 trip, 2 RCU at most"]),
+        (cost(query="ticket", trips=1, reads=50, room="50 tickets of 4 KB"), (1, 2, 0), []),
+        (cost(query="ticket", trips=1, per="ticket", each=(0, 9, 0)), (1, 30, 0), []),
+        (cost(query="ticket", trips=1, per="ticket", each=(0, 90, 0)), (1, 30, 0), ["and took 1 trip, 30 RCU at most"]),
+    ],
+    ids=[
+        "near",
+        "a pattern too many",
+        "trips too high",
+        "units too high",
+        "with a reason",
+        "for each",
+        "each too high",
+    ],
+)
+def test_what_is_declared_and_not_true_fails_the_run(
+    monkeypatch: pytest.MonkeyPatch, bound: Cost, most: tuple[int, float, float], said: list[str]
+) -> None:
+    monkeypatch.setattr(held_costs, "seen", {})
+    declared = [("GET /t/", ["GET /t/"], bound), ("/x/", ["GET /x/"], cost(query="member", trips=1, reads=8))]
+    monkeypatch.setattr(held_costs, "_declarations", lambda: declared)
+    asked = {("query", "ticket"), ("get", "session")}
+    held_costs._hold("GET /t/", bound.of(4), IDENTITY, asked, (2, most[1] + 3.5, 0))
+    held_costs.taken_faults()
+    found = held_costs.untrue(held_costs.seen, of_all=False)
+    assert len(found) == len(said)
+    assert all(words in fault for words, fault in zip(said, found, strict=True))
+    whole = held_costs.untrue(held_costs.seen, of_all=True)
+    assert "/x/ declares its cost, and nothing called it." in whole
 
 
 @pytest.mark.parametrize(
@@ -192,11 +280,11 @@ BOUND = cost(trips=2, reads=8)
 def test_a_request_that_took_too_much_shows_on_the_operators_pages(root: Operator) -> None:
     assert "No request took more" in root.get("/admin/access-patterns/").content.decode()
     for trips, reads in ((3, 8.0), (4, 10.0), (2, 9.0)):
-        excess_costs.note(ROUTE, BOUND, trips, reads, 0)
+        excess_costs.note(ROUTE, BOUND, (trips, reads, 0))
     assert excess_costs.write("platform") == 1
-    excess_costs.note(ROUTE, BOUND, 2, 20.0, 0)
+    excess_costs.note(ROUTE, BOUND, (2, 20.0, 0))
     assert excess_costs.write("platform") == 1
-    excess_costs.note(ROUTE, BOUND, 2, 12.0, 0)
+    excess_costs.note(ROUTE, BOUND, (2, 12.0, 0))
     with meter.measure() as bill:
         excess_costs.write("platform")
     assert len(bill.calls) == 2  # another process has seen worse
@@ -207,20 +295,21 @@ def test_a_request_that_took_too_much_shows_on_the_operators_pages(root: Operato
 
 
 def test_what_cannot_be_written_is_kept(root: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    excess_costs.note(ROUTE, BOUND, 3, 8, 0)
+    excess_costs.note(ROUTE, BOUND, (3, 8, 0))
     with monkeypatch.context() as away:
         away.setattr("portal.dynamo.store.Store.update", lambda *args, **how: (_ for _ in ()).throw(Unavailable()))
         with pytest.raises(Unavailable):
             excess_costs.write("platform")
-    excess_costs.note(ROUTE, BOUND, 9, 8, 0)
+    excess_costs.note(ROUTE, BOUND, (9, 8, 0))
     assert (excess_costs.write("platform"), excess_costs.latest()[0].times) == (1, 2)
 
 
 def test_the_middleware_notes_each_request_over_its_bound(root: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     request = RequestFactory().get("/login/")
     request.resolver_match = resolve("/login/")
-    most = costs.of(request.resolver_match.func, "GET")
-    assert most is not None
+    own, beside = costs.parts_of(request, "GET")
+    assert own
+    most = own + beside
     costs.note(request, ("GET", "/login/"), most.trips, most.reads, most.writes)
     assert excess_costs.take() == {}
     for over in ((most.trips + 1, 0, 0), (0, most.reads + 0.5, 0), (0, 0, most.writes + 1)):
@@ -231,52 +320,67 @@ def test_the_middleware_notes_each_request_over_its_bound(root: Operator, monkey
 
 
 def test_the_reporter_carries_it(root: Operator) -> None:
-    excess_costs.note(ROUTE, BOUND, 3, 8, 0)
+    excess_costs.note(ROUTE, BOUND, (3, 8, 0))
     reporting.LoadReporter(reporting.measurement.TenantNotes(), kind="web", role="platform").tell_excesses()
     assert [item.fingerprint for item in excess_costs.latest()] == [ROUTE]
 
 
+def shown(root: Operator, **asked: str) -> dict[str, dict[str, Any]]:
+    page = root.get("/admin/access-patterns/", asked)
+    return {title: row for row in page.context["page"] for title, _ in row["titles"]}
+
+
+def test_the_page_answers_what_a_route_asks_for_and_within_which_bounds(root: Operator) -> None:
+    row = shown(root, q="tickets:queue")["/<slug:desk>/tickets/"]
+    assert ("/<slug:desk>/tickets/", "tickets:queue") in row["titles"]
+    index = next(one for one in row["patterns"] if one["name"] == "tickets by status")
+    assert (index["place"], index["keys"]) == ("Support.Tickets/gsi-status-updated", "tenant_status, updated_at")
+    assert (row["file"], row["level"], row["before"]) == ("tickets/desk/views.py", "member", "1 trip, 3.5 RCU")
+    assert row["total"] == (row["cost"] + costs.levels()["member"]).bound()
+
+
 def test_the_page_tells_who_uses_an_index(root: Operator) -> None:
-    page = root.get("/admin/access-patterns/", {"place": "Support.Tickets/gsi-requester"})
-    rows = {row["name"] for _, rows in page.context["groups"] for row in rows}
+    rows = shown(root, place="Support.Tickets/gsi-requester", q="requester")
     assert "/<slug:desk>/requesters/<str:requester>/" in rows
-    assert "/<slug:desk>/tickets/dashboard/" not in rows
-    everything = root.get("/admin/access-patterns/", {"place": "no such table"})
-    assert sum(len(rows) for _, rows in everything.context["groups"]) > 400
+    assert "/<slug:desk>/tickets/dashboard/" not in shown(root, place="Support.Tickets/gsi-requester", q="dashboard")
+    assert {row["level"] for row in shown(root, level="commands").values()} == {"commands"}
+    assert root.get("/admin/access-patterns/").context["page"].paginator.count > 300
 
 
 # --- the document ---
 
 
 def document() -> str:
-    declared = sorted(
-        (f"{method} {route}".strip(), view, what) for route, method, view, what in checks.declared_costs()
-    )
-    by_level: dict[str, list[str]] = {}
-    for name, view, what in declared:
-        by_level.setdefault(view.access.level, []).append(row(name, what))  # type: ignore[attr-defined]
-    lines = [*HEAD, "| name | table | partition key | sort key |", "|---|---|---|---|"]
+    by_level: dict[str, list[list[checks.DeclaredRoute]]] = {}
+    for routes in checks.declarations():
+        by_level.setdefault(routes[0].level, []).append(routes)
+    lines = [HEAD, "| name | table | partition key | sort key |", "|---|---|---|---|"]
     lines += [keys_row(shape) for shape in shapes()]
-    lines += ["", "## Before the route, and now and then", "", *TABLE]
-    lines += [row(name, what) for name, what in costs.levels().items()]
-    for level, rows in sorted(by_level.items()):
-        lines += ["", f"## Routes: {level.replace('_', ' ')}", "", *TABLE, *rows]
-    lines += ["", "## Commands", "", *TABLE]
-    lines += [row(name, what) for name, what in command.declared().items()]
+    lines += ["", "## Now and then", "", "What any request may take beside its route, where this happens.", "", *TABLE]
+    lines += [f"| {name} | {told(what)} | {what.bound()} |" for name, what in costs.happenings().items()]
+    for level, declared in sorted(by_level.items()):
+        before = costs.levels().get(level, Cost())
+        lines += [
+            "",
+            f"## Routes: {level.replace('_', ' ')}",
+            "",
+            f"Before each: {told(before)}; {before.bound()}.",
+            "",
+        ]
+        lines += ["| route | access patterns | bound | with its level |", "|---|---|---|---|"]
+        lines += [routes_row(routes) for routes in declared]
+    lines += ["", "## Commands", "", "Trips of commands are not counted.", "", *TABLE]
+    lines += [
+        f"| {name} | {told(what) if what else 'any'} | {what.bound() if what else 'whatever it proves'} |"
+        for name, what in command.declared().items()
+    ]
     return "\n".join(lines) + "\n"
 
 
-HEAD = """# Access patterns
-
-Generated from the declarations beside the code (`test_access_patterns.py`; `WRITE_DOCS=1` writes it anew). `get` is
-GetItem or BatchGetItem, `query` is Query, and `write` is PutItem, UpdateItem or DeleteItem, alone or in a transaction.
-`*` stands for the keys of all that a tenant has. The bound is the most that one request takes beside
-what its access level takes.
-
-## Keys
+HEAD = f"""{DOCUMENT.read_text().partition("## Keys")[0]}## Keys
 
 An index's keys are attributes of its rows; [data-model.md](data-model.md) has examples of all items.
-""".splitlines()
+"""
 TABLE = ["| name | access patterns | bound |", "|---|---|---|"]
 
 
@@ -285,14 +389,19 @@ def keys_row(shape: KeyShape) -> str:
     return f"| {shape.name} | {shape.place} | {' | '.join(keys)} |"
 
 
-def row(name: str, what: Cost | None) -> str:
-    if what is None:
-        return f"| {name} | any | whatever it proves |"
-    by_operation: dict[str, list[str]] = {}
-    for operation, name_of_keys, _ in what.lines():
-        by_operation.setdefault(operation, []).append(name_of_keys)
-    told = "; ".join(f"{operation} {', '.join(names)}" for operation, names in by_operation.items())
-    return f"| {name.replace('|', chr(92) + '|')} | {told or 'none'} | {what.bound()} |"
+def routes_row(routes: list[checks.DeclaredRoute]) -> str:
+    first = routes[0]
+    names = [f"{one.title} ({one.name})" if one.name else one.title for one in routes]
+    room = f": room for {first.cost.room}" if first.cost.room else ""
+    what = f"{'<br>'.join(names)}<br>{first.file}".replace("|", r"\|")
+    return f"| {what} | {told(first.cost)} | {first.cost.bound()}{room} | {first.total.bound()} |"
+
+
+def told(what: Cost) -> str:
+    names = [(one, [shape.name for shape in shapes]) for one, shapes in what.by_operation()]
+    every = {operation for operation, name in what.patterns if name == access_patterns.ALL}
+    lines = [f"{one} {', '.join(found + ['*'] * (one in every))}" for one, found in names]
+    return "; ".join(lines) or "none"
 
 
 def test_the_document_says_what_is_declared() -> None:

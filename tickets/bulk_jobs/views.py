@@ -16,7 +16,7 @@ from portal.errors import Conflict, Forbidden, Invalid
 from portal.schema.access_patterns import cost
 from portal.web import locales
 from portal.web.access import get_or_post, member
-from portal.web.costs import costs, declare
+from portal.web.costs import costs, counted, declare
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.members import NamesOnDemand
@@ -39,9 +39,11 @@ from tickets.desk.views import back_address, people_choices
     get="audit chain, bulk job, member, ticket",
     query="members by name, noted tickets, ticket, tickets by status",
     write="audit chain, audit row, bulk job, membership, outbox row, ticket",
-    reads=2,
+    trips=6,
+    reads=40,
     writes=20,
     per="ticket",
+    each=(3, 3, 25),
 )
 @get_or_post
 @heavy
@@ -102,6 +104,7 @@ def _change(request: TenantRequest, selected: list[TicketState], form: BulkEditF
     if len(selected) > (most := many.limit(request.tenant)):
         sentence = _("At most %(most)s tickets can be changed together; you selected %(count)s.")
         raise Invalid(sentence % {"most": most, "count": len(selected)})
+    counted(request, len(selected))
     outcomes = many.edit(request.tenant, {one.number: one.version for one in selected}, form.edit)
     changed = [one.entry for one in outcomes if one.did == many.CHANGED]
     if changed:

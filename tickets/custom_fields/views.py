@@ -25,7 +25,7 @@ _PAGE: Final = "tickets:custom_fields"
 
 
 @member(Role.ADMIN)
-@costs(trips=1, reads=2)
+@costs(get="setup", trips=1, reads=2)
 @require_safe
 def definitions_page(request: TenantRequest) -> HttpResponse:
     """Show the fields and the kinds, by one GetItem."""
@@ -53,7 +53,7 @@ def _uses(defined: Definitions, one: CustomField) -> str:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", trips=1, reads=2)
+@costs(on="GET", get="setup", trips=1, reads=2)
 @costs(on="POST", get="audit chain", write="audit chain, audit row, membership, setup", trips=6, reads=5, writes=15)
 @get_or_post
 def new_field(request: TenantRequest) -> HttpResponse:
@@ -68,8 +68,8 @@ def new_field(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", trips=1, reads=2)
-@costs(on="POST", trips=1, reads=2)
+@costs(on="GET", get="setup", trips=1, reads=2)
+@costs(on="POST", get="setup", trips=1, reads=2)
 @get_or_post
 def field(request: TenantRequest, field_id: str) -> HttpResponse:
     """Change a field."""
@@ -87,7 +87,7 @@ def field(request: TenantRequest, field_id: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", trips=1, reads=2)
+@costs(on="GET", get="setup", trips=1, reads=2)
 @costs(on="POST")
 @get_or_post
 def new_kind(request: TenantRequest) -> HttpResponse:
@@ -101,8 +101,8 @@ def new_kind(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", trips=1, reads=2)
-@costs(on="POST", trips=1, reads=2)
+@costs(on="GET", get="setup", trips=1, reads=2)
+@costs(on="POST", get="setup", trips=1, reads=2)
 @get_or_post
 def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
     """Change a kind of tickets."""

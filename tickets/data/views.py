@@ -23,7 +23,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from portal import clock, spreadsheet
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member, open_while_closing
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -53,7 +53,10 @@ _PAGE: Final = "tickets/person.html"
     query="API key, article, audit row, audit rows by object, auditor, group turns, help centre, "
     "invitation, letters by time, member, notice, ready answer, rule, saved views, ticket, "
     "webhook",
-    per="item that is found",
+    trips=25,
+    reads=30,
+    per="ticket",
+    each=(1, 25, 0),
 )
 @get_or_post
 @heavy
@@ -70,6 +73,7 @@ def person_page(request: TenantRequest) -> HttpResponse:
         if not form.is_valid():
             return _asking(request, form, status=422)
         found = person_finding.begin(tenant, desk_person.person_of(tenant, form.cleaned_data["address"]))
+    counted(request, min(STEP, found.last - found.reached))
     for _ in person_finding.go_on(tenant, found, most=STEP):
         pass
     return _shown(request, found, ErasureForm(address=found.person.address))
@@ -104,7 +108,11 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     "ready answer, rule, saved views, ticket, webhook",
     write="address of a requester, audit chain, audit row, auditor, file, invitation, invitation link, invited, "
     "membership, requester, tenant, ticket, unreached invitation",
-    per="item that is erased",
+    trips=25,
+    reads=40,
+    writes=60,
+    per="ticket",
+    each=(4, 40, 400),
 )
 @require_POST
 @heavy
@@ -125,6 +133,7 @@ def erase_person(request: TenantRequest) -> HttpResponse:
         except (Conflict, Invalid) as error:
             form.add_error(None, error.message)
             return _shown(request, found, form, status=422)
+    counted(request, min(STEP, erasure.last - erasure.reached))
     person_erasing.go_on(tenant, erasure, most=STEP)
     if not erasure.is_whole:
         page = presenters.erasing(erasure) | {"so_far": _signed(request, "erasing", erasure.dumped())}

@@ -381,11 +381,11 @@ def undone(outcomes: Sequence[TicketOutcome]) -> Undone:
     done = [one for one in outcomes if one.did == CHANGED]
     left = tuple(one.sentence for one in outcomes if one.did == REFUSED)
     if not done:
-        return Undone("", left)
+        return Undone("", left, count=len(outcomes))
     if len(outcomes) == 1:
         return Undone(_("#%(number)s is as it was before.") % {"number": done[0].number}, left)
     told = ngettext("%(num)s ticket is as before.", "%(num)s tickets are as before.", len(done))
-    return Undone(told % {"num": locales.current().number(len(done))}, left)
+    return Undone(told % {"num": locales.current().number(len(done))}, left, count=len(outcomes))
 
 
 _KIND: Final = "changes"

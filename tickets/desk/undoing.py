@@ -30,12 +30,14 @@ _LIMIT: Final = 1500  # characters, so that it has room in the cookie of a page'
 class Undone:
     """Say what an undo did: a sentence, "" for nothing, and one for each thing that was left as it is.
 
-    `draft` is the text of a comment that was taken back, as its form takes it, with the ticket's `number`.
+    `draft` is the text of a comment that was taken back, as its form takes it, with the ticket's `number`. `count` is
+    how many tickets were looked at.
     """
 
     said: str
     left: tuple[str, ...] = ()
     draft: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    count: int = 1
 
 
 TakeBack = Callable[[TenantContext, list[Any]], Undone]

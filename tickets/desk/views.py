@@ -21,7 +21,7 @@ from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member, open_while_closing
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
@@ -189,7 +189,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", write="ticket", reads=2, writes=20, per="ticket")
+@costs(get="ticket", write="ticket", trips=2, per="ticket", each=(0, 2, 12))
 @require_POST
 @heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
@@ -198,6 +198,7 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
     to = STATUS.clean(request.POST.get("to", ""))
     try:
         selected = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
+        counted(request, len(selected))
         many = HANDFUL < len(selected) <= bulk.limit(request.tenant)
         if to is Status.CLOSED and many and "confirmed" not in request.POST:
             context = {"to": to, "tickets": queue_presenters.selection(selected), "back": back}
@@ -221,9 +222,11 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
     get="audit chain, mail settings, requester, ticket",
     query="ticket",
     write="audit chain, audit row, counter, file, mail settings, membership, outbox row, request, ticket",
-    reads=2,
+    trips=9,
+    reads=8,
     writes=20,
     per="ticket",
+    each=(2, 2, 20),
 )
 @require_POST
 @heavy
@@ -234,6 +237,7 @@ def undo(request: TenantRequest) -> HttpResponse:
     except (Invalid, Conflict) as error:
         messages.error(request, error.message)
         return redirect(back_address(request))
+    counted(request, undone.count)
     if undone.said:
         messages.success(request, undone.said)
     for sentence in ticket_presenters.shortened(undone.left):

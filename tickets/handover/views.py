@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from portal.errors import Invalid
 from portal.web import locales
 from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -41,9 +41,11 @@ def handovers(request: TenantRequest) -> HttpResponse:
     get="audit chain, member, ticket",
     query="audit rows by object, member, noted tickets by resolver, tickets by resolver",
     write="audit chain, audit row, ticket",
-    reads=2,
-    writes=20,
+    trips=8,
+    reads=20,
+    writes=10,
     per="ticket",
+    each=(2, 1, 15),
 )
 @get_or_post
 @heavy
@@ -60,6 +62,7 @@ def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     except Invalid as error:
         messages.error(request, error.message)
         return redirect("tickets:handover", user)
+    counted(request, moved)
     name = next((member.name for member in found.to if member.id == to), "")
     said = ngettext("%(num)s ticket was unassigned.", "%(num)s tickets were unassigned.", moved)
     if name:

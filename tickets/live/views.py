@@ -64,7 +64,7 @@ def _people(others: Sequence[Other]) -> dict[str, Any]:
 
 
 @member(Role.VIEWER)
-@costs(trips=1, reads=2)
+@costs(get="tenant", trips=1, reads=1)
 @require_safe
 def renew(request: TenantRequest) -> JsonResponse:
     """Give the open page `page` of the person who asks another address. Raises NotFound where it may not ask any more.

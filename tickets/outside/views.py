@@ -13,7 +13,7 @@ from tickets.outside import guest_access, looks
 
 @guest_access.by_name
 @costs(on="GET", get="logo, slug", trips=1, reads=2)
-@costs(on="POST", get="slug", reads=1)
+@costs(on="POST", get="slug", trips=1, reads=1)
 @get_or_post
 def logo(request: GuestRequest, slug: str) -> HttpResponse:
     """Send the logo, which browsers keep: its address has its digest."""

@@ -24,7 +24,7 @@ _PAGE: Final = "tickets:sla"
 
 
 @member(Role.ADMIN)
-@costs(on="GET", trips=1, reads=2)
+@costs(on="GET", get="setup", trips=1, reads=2)
 @costs(
     on="POST",
     get="audit chain, targets",

@@ -15,7 +15,7 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web import locales
 from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
@@ -79,13 +79,20 @@ def _said(number: int, marked: Marked) -> str:
 
 
 @member(Role.AGENT)
-@costs(get="audit chain", query="ticket", write="audit chain, audit row, ticket", reads=2, writes=20, per="ticket")
+@costs(
+    get="audit chain",
+    query="ticket",
+    write="audit chain, audit row, ticket",
+    per="ticket",
+    each=(6, 4, 25),
+)
 @require_POST
 def mark_many(request: TenantRequest) -> HttpResponse:
     """Mark the chosen tickets of a sender who is blocked already."""
     numbers = [int(text) for text in request.POST.getlist("tickets") if text.isascii() and text.isdigit()]
-    done = 0
-    for number in numbers[: spam_marking.OFFERED]:
+    done, offered = 0, numbers[: spam_marking.OFFERED]
+    counted(request, len(offered))
+    for number in offered:
         try:
             done += spam_marking.mark(request.tenant, number, by=actor_of(request), block=False).is_new
         except (Conflict, NotFound) as error:

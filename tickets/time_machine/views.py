@@ -12,7 +12,7 @@ from portal import clock
 from portal.errors import Invalid
 from portal.web import moments
 from portal.web.access import member
-from portal.web.costs import costs
+from portal.web.costs import costs, counted
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -59,9 +59,11 @@ def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
     get="audit chain, member, ticket",
     query="member, ticket",
     write="audit chain, audit row, outbox row, ticket",
-    reads=2,
-    writes=20,
+    trips=6,
+    reads=6,
+    writes=10,
     per="ticket",
+    each=(4, 4, 25),
 )
 @require_POST
 @heavy
@@ -73,6 +75,7 @@ def restore(request: TenantRequest) -> HttpResponse:
         at = moments.moment(request.POST.get("at", ""))
         chosen = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
         restoring.check(chosen)
+        counted(request, len(chosen))
         if not is_listed and len(chosen) == 1:
             back = presenters.past_url(chosen[0].number, at)
         if "confirmed" not in request.POST:

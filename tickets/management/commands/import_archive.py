@@ -80,6 +80,7 @@ class Command(PortalCommand):
                 error.message += f" {done}; mend the file and run this again."
             raise
         finally:
+            self.counted = run.outcome.rows
             if run.outcome.rows:
                 self.stdout.write(_summary(run.outcome, seconds=time.monotonic() - started, dry_run=run.dry_run))
         if not run.outcome.rows:
