@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from portal.dynamo.client import Item, SharedConnection
 from portal.dynamo.models import IndexModel
-from portal.schema import access_patterns, registry
-from portal.schema.access_patterns import KeyShape
+from portal.schema import registry
 from portal.schema.tables import Index, Table
 
 LONGEST: Final = 60  # characters of a value that is shown
@@ -45,11 +44,6 @@ def models() -> list[type[Item]]:
     """Every PynamoDB model of a table's items, by table and name; those of an index's rows are no entities."""
     own = {m for m in below(Item) if not m.__module__.startswith("tests.") and not issubclass(m, IndexModel)}
     return sorted(own, key=lambda model: (model.table.name, model.__name__))
-
-
-def shapes() -> list[KeyShape]:
-    """The product's own keys: the example of docs/admin.md declares one, too, where a test before has run it."""
-    return [shape for shape in access_patterns.shapes() if shape.name != "announcement"]
 
 
 def rows_of(model: type[Item], rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -169,7 +163,8 @@ def document(rows: Rows, patterns: Iterable[tuple[str, str, str]]) -> str:
     examples = examples_of(rows)
     lines = [
         *_HEAD, *_CHART, "", "## Access patterns", "",
-        "Each as it was asked for, beside the BatchGetItem by which a signed-in page knows who is calling.", "",
+        "The most used ones, each as it was asked for, beside the BatchGetItem by which a signed-in page knows who is",
+        "calling: 1 round trip and 3.5 RCU more. [access-patterns.md](access-patterns.md) has those of all routes.", "",
         "| access pattern | asked for | cost |",
         "|---|---|---|",
         *(f"| {name} | {asked.replace('|', BAR)} | {cost} |" for name, asked, cost in patterns),
@@ -190,9 +185,9 @@ def examples_of(rows: Rows) -> dict[str, dict[str, Any]]:
 _HEAD: Final = """# The data model
 
 Generated from the declarations in each `stored.py`, the items of a used desk, and the requests of pages
-(`test_data_model.py`). [`data-model.json`](data-model.json) has the tables, indexes and items for NoSQL Workbench
-(*Import data model*), with a facet for each kind of item, and for each key of a table that
-[access patterns](access-patterns.md) name. In keys, `<id>` is a tenant's or another id; capitals are literal. The end of an index's name
+(`test_data_model.py`). [`data-model.json`](data-model.json) has the tables, their indexes, a facet and an item of each
+entity for NoSQL Workbench: *Import data model*. In keys,
+`<id>` is a tenant's or another id; capitals are literal. The end of an index's name
 is a digest of its keys and attributes ([operations](operations.md#upgrading)): `gsi-actor-05893f` is the sources'
 `gsi-actor`.
 
@@ -263,7 +258,7 @@ def workbench(rows: Rows) -> str:
                     "Author": "Pooldesk",
                     "DateCreated": "Jan 05, 2026, 09:00 AM",
                     "DateLastModified": "Jan 05, 2026, 09:00 AM",
-                    "Description": "A support desk of many tenants in pooled tables. A facet is an entity, or the keys of an access pattern.",
+                    "Description": "A support desk of many tenants in pooled tables. A facet is an entity.",
                     "AWSService": "Amazon DynamoDB",
                     "Version": "3.0",
                 },
@@ -274,17 +269,6 @@ def workbench(rows: Rows) -> str:
         )
         + "\n"
     )
-
-
-def _facet(table: Table, name: str, keys: tuple[str, str | None], attributes: Iterable[str]) -> dict[str, Any]:
-    aliases = zip(("PartitionKeyAlias", "SortKeyAlias"), keys, strict=True)
-    return {
-        "FacetName": name,
-        "KeyAttributeAlias": {of: alias for of, alias in aliases if alias},
-        "TableData": [],
-        "NonKeyAttributes": sorted(attributes),
-        "DataAccess": {"MySql": {}},
-    }
 
 
 def _workbench_table(table: Table, examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -304,18 +288,17 @@ def _workbench_table(table: Table, examples: dict[str, dict[str, Any]]) -> dict[
         "KeyAttributes": _key(table.hash, table.range),
         "NonKeyAttributes": [{"AttributeName": name, "AttributeType": kind} for name, kind in sorted(rest.items())],
         "TableFacets": [
-            _facet(
-                table,
-                model.__name__,
-                (table.hash, table.range),
-                {a.attr_name for a in model.get_attributes().values()} - {*table.key_names},
-            )
+            {
+                "FacetName": model.__name__,
+                "KeyAttributeAlias": {"PartitionKeyAlias": table.hash}
+                | ({"SortKeyAlias": table.range} if table.range else {}),
+                "TableData": [],
+                "NonKeyAttributes": sorted(
+                    a.attr_name for a in model.get_attributes().values() if a.attr_name not in table.key_names
+                ),
+                "DataAccess": {"MySql": {}},
+            }
             for model in own
-        ]
-        + [
-            _facet(table, shape.name, (shape.partition, shape.sort), rest)
-            for shape in shapes()
-            if shape.table is table and shape.index is None
         ],
         "GlobalSecondaryIndexes": [
             {
