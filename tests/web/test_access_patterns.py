@@ -363,7 +363,7 @@ def document() -> str:
         by_level.setdefault(routes[0].level, []).append(routes)
     lines = [HEAD, "| name | table | partition key | sort key |", "|---|---|---|---|"]
     lines += [keys_row(shape) for shape in shapes()]
-    lines += ["", "## Now and then", "", "What any request may take beside its route, where this happens.", "", *TABLE]
+    lines += ["", "## Now and then", "", "Any request may take this beside its route, where it happens.", "", *TABLE]
     lines += [f"| {name} | {told(what)} | {what.bound()} |" for name, what in costs.happenings().items()]
     for level, declared in sorted(by_level.items()):
         before = costs.levels().get(level, Cost())
