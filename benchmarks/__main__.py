@@ -57,7 +57,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keep-as-release", action="store_true", help="keep the figures in benchmarks/release.json")
     parser.add_argument("--profile", metavar="PAGE", help="profile one page in the largest size instead of measuring")
     options = parser.parse_args(argv)
-    sequences = len(Layout(options.sizes[0]).groups)
+    sequences = len(Layout(options.sizes[0]).groups) - 1  # one is the floor's
     if options.requests < 1:
         parser.error("--requests is at least 1")
     if not 1 <= options.concurrency <= sequences:

@@ -114,10 +114,12 @@ def measure(
     plan: Repetitions,
     *,
     engine_group: int,
+    replay: Callable[[MeasuredPage, int], object],
     after_round: Callable[[], object],
     advance: Callable[[], object],
 ) -> list[Timing]:
-    """Measure in rounds until there are enough of them or the time is up. `after_round` is called after each."""
+    """Measure in rounds until there are enough of them or the time is up. `after_round` is called after each, and
+    `replay` with a page and a number of requests after those that the first visitor has sent one by one."""
     timings = {
         (c, p.name, i): Timing(p, v, c) for c in plan.concurrencies for p in PAGES for i, v in enumerate(visitors)
     }
@@ -138,6 +140,8 @@ def measure(
                             stack.cpu_seconds(engine_group) - cpu[1],
                         )
                     )
+                    if concurrency == 1 and index == 0:
+                        replay(page, plan.burst)
                     advance()
         after_round()
     return list(timings.values())

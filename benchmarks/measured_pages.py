@@ -87,7 +87,8 @@ class MeasuredPage:
     """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs.
 
     It is counted after a `rest` in seconds, where a process remembers for a moment what others of its kind have read.
-    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds.
+    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds. One that
+    `is_outside` is asked for by somebody without an account, and is compared with the list as well.
     """
 
     name: str
@@ -97,6 +98,7 @@ class MeasuredPage:
     shows: tuple[str, int] = ("", 0)
     rest: float = 0.0
     grows: bool = False
+    is_outside: bool = False
 
     def check(self, answer: Answer, tenant: Filled) -> None:
         pattern, count = self.shows
@@ -174,7 +176,7 @@ _PARAGRAPHS: Final = 50  # of the article
 
 
 def _outside(name: str, title: str, *, shows: tuple[str, int]) -> MeasuredPage:
-    return MeasuredPage(name, title, lambda v, *_: v.ask_as_guest(name), shows=shows)
+    return MeasuredPage(name, title, lambda v, *_: v.ask_as_guest(name), shows=shows, is_outside=True)
 
 
 PAGES: Final = (

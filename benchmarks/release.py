@@ -22,7 +22,7 @@ Kept = Mapping[str, Any]
 
 
 def figures(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of a report: the first tenant's figures of each page."""
+    """Return what is kept of a report: the first tenant's figures of each page, its floor, stream work and memory."""
     tenant, most = report["timings"][0]["tenant"], max(t["concurrency"] for t in report["timings"])
     pages: dict[str, dict[str, Any]] = {name: {"title": title} for name, title in report["pages"].items()}
     for timing in report["timings"]:
@@ -33,17 +33,27 @@ def figures(report: Mapping[str, Any]) -> dict[str, Any]:
     for count in report["counts"]:
         if count["tenant"] == tenant:
             pages[count["page"]] |= {"trips": count["trips"], "units": count["read_units"] + count["write_units"]}
+    for page, floor in report["floors"].items():
+        pages[page] |= {"floor_p50": floor["p50"], "floor_cpu": floor["portal_cpu"]}
     return {
         "commit": _commit(),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         **_picked(report, "machine", "engine", "web", "requests", "tickets"),
         "concurrency": most,
         "pages": pages,
+        "stream_work": {one["title"]: _picked(one, "per_second", "cpu_each") for one in report["stream_work"]},
+        "memory": _by_name(report["memory"]),
     }
 
 
 def _picked(of: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: of[name] for name in names}
+
+
+def _by_name(memory: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the PSS of all processes of a name together, in MB."""
+    names = dict.fromkeys(each["name"] for each in memory)
+    return {name: round(sum(each["pss"] for each in memory if each["name"] == name), 1) for name in names}
 
 
 def _commit() -> str:
@@ -61,16 +71,33 @@ def kept() -> Kept:
 
 
 def as_text(now: Kept, then: Kept) -> str:
-    """Return what is compared, and a table of ratios."""
-    about = "; ".join(str(then[name]) for name in ("commit", "date", "machine", "engine", "web"))
+    """Return what is compared, and two tables of ratios: of pages, and of stream work and memory."""
     pages = [_page(page, then["pages"].get(name, {})) for name, page in now["pages"].items()]
-    return (
-        f"Ratios to the last release: {about}; {then['tickets']} tickets, {then['concurrency']} at a time.\n\n"
-        + table(["page", *_RATIOS.values()], pages)
+    others = [
+        [f"{title}: {column}", _ratio(one, then["stream_work"].get(title, {}), figure)]
+        for figure, column in (("per_second", "a second"), ("cpu_each", "CPU"))
+        for title, one in now["stream_work"].items()
+    ]
+    others += [[f"memory: {name}", _ratio(now["memory"], then["memory"], name)] for name in now["memory"]]
+    about = "; ".join(str(then[name]) for name in ("commit", "date", "machine", "engine", "web"))
+    return "\n\n".join(
+        [
+            f"Ratios to the last release: {about}; {then['tickets']} tickets, {then['concurrency']} at a time.",
+            table(["page", *_RATIOS.values(), "p50 / floor", "CPU / floor"], pages),
+            table(["work and memory", "now / release"], others),
+        ]
     )
 
 
 def _page(now: Kept, then: Kept) -> list[str]:
-    """Return each figure over that of the release; a dash where one is missing or nothing."""
-    ratios = (f"{now[name] / then[name]:.2f}" if then.get(name) and name in now else "-" for name in _RATIOS)
-    return [now["title"], *ratios]
+    above = [
+        f"{_ratio(now, now, figure, floor)} ({_ratio(then, then, figure, floor)})"
+        for figure, floor in (("p50", "floor_p50"), ("portal_cpu", "floor_cpu"))
+    ]
+    return [now["title"], *(_ratio(now, then, figure) for figure in _RATIOS), *above]
+
+
+def _ratio(above: Kept, below: Kept, figure: str, of: str = "") -> str:
+    """Return one figure over another; a dash where one is missing or nothing."""
+    divisor = below.get(of or figure)
+    return f"{above[figure] / divisor:.2f}" if divisor and figure in above else "-"

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import defaultdict
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management import call_command
 
 from benchmarks import measure as measuring
-from benchmarks import release, stack, stream_work, summary
+from benchmarks import memory, release, stack, stream_work, summary
 from benchmarks.exchange import Connection, in_process
 from benchmarks.fill import EMAIL, Filled, person, prepare_tables, tenant
-from benchmarks.measure import Count, Repetitions, Timing, count, warm_up
-from benchmarks.measured_pages import PAGES, SignedInVisitor, visit
+from benchmarks.floor import BareClient, Recorder
+from benchmarks.measure import Count, Repetitions, Round, Timing, count, warm_up
+from benchmarks.measured_pages import PAGES, MeasuredPage, SignedInVisitor, visit
 from benchmarks.stack import progress, say
 from portal.engines.engine_process import Engine
 from proofs.portal_server import serving
@@ -36,18 +39,31 @@ def measure(options: argparse.Namespace, engine: Engine) -> int:
     shapes.append((options.sizes[len(options.sizes) // 2], SHARDS))
     tenants, password = _ready(engine, shapes)
     say("Counting what was filled.")
-    stream_work.catch_up(tenants)
+    done = [caught_up] if (caught_up := stream_work.catch_up(tenants)) else []
     visitors, counts = _count(options, engine, tenants, password)
-    timings = _time(options, engine, visitors, about)
+    timings, floors = _time(options, engine, visitors, about)
     for visitor in visitors:
         visitor.verify()
+    say("Rebuilding the aggregates of the smallest.")
+    rebuilt, worker = stream_work.rebuilt(tenants[0])
+    done.append(rebuilt)
+    say("Making its search index anew.")
+    done.append(stream_work.indexed(tenants[0]))
     verdicts = summary.judge(tenants, counts, timings)
-    about["tickets"] = tenants[0].label
+    resident = [*about["memory"], *worker]
+    about |= {
+        "tickets": tenants[0].label,
+        "memory": [asdict(each) for each in resident],
+        "stream_work": [stream_work.as_json(one) for one in done],
+        "floors": floors,
+    }
     report = summary.as_json(about, counts, timings, verdicts)
     texts = [
         _heading(about),
         release.as_text(release.figures(report), release.kept()),
         summary.as_text(tenants, counts, timings, verdicts),
+        stream_work.as_text(done),
+        memory.as_text(resident),
     ]
     sys.stdout.write("\n\n".join(texts) + "\n")
     sys.stdout.flush()
@@ -92,7 +108,9 @@ def _count(
     say("Counting.")
     log = engine.log_path.parent / "portal-debug.log"
     with serving(log, workers=1, environ={"DEBUG": "1"}) as server, closing(Connection(server.port)) as send:
-        visitors = [visit(send, t, email=EMAIL, password=password, sequences=options.concurrency) for t in tenants]
+        # One sequence more than bursts have: that of the floor.
+        sequences = options.concurrency + 1
+        visitors = [visit(send, t, email=EMAIL, password=password, sequences=sequences) for t in tenants]
         for visitor in visitors:
             for page in PAGES:
                 counts[page.name, visitor.tenant.slug] = count(send, visitor, page)
@@ -101,9 +119,17 @@ def _count(
 
 def _time(
     options: argparse.Namespace, engine: Engine, visitors: list[SignedInVisitor], about: dict[str, Any]
-) -> list[Timing]:
+) -> tuple[list[Timing], dict[str, dict[str, Any]]]:
+    """Return the times of all pages, and the floor of each in the first tenant."""
     plan = Repetitions(options.requests, tuple(sorted({1, options.concurrency})))
     bursts = len(PAGES) * len(visitors)
+    recorder, bare, group = Recorder(), BareClient(), engine.pid or 0
+    trips = {page.name: recorder.record(in_process, visitors[0], page) for page in PAGES}
+    floors: defaultdict[str, list[Round]] = defaultdict(list)
+
+    def replay(page: MeasuredPage, times: int) -> None:
+        floors[page.name].append(bare.replay(trips[page.name], times, engine_group=group))
+
     with serving(engine.log_path.parent / "portal.log", workers=stack.WORKERS, environ={}) as server:
         say("Warming up.")
         with progress("Warming up", bursts) as advance:
@@ -115,12 +141,16 @@ def _time(
                 server,
                 visitors,
                 plan,
-                engine_group=engine.pid or 0,
+                engine_group=group,
+                replay=replay,
                 after_round=lambda: about["load"].append(stack.load()),
                 advance=lambda: advance(1),
             )
+        about["memory"] = [*memory.resident(server.pid, "web"), *memory.resident(group, "engine")]
     about["rounds"] = len(timings[0].rounds)
-    return timings
+    return timings, {
+        page: {"trips": len(trips[page]), **asdict(summary.Figures.of(rounds))} for page, rounds in floors.items()
+    }
 
 
 def _heading(about: dict[str, Any]) -> str:

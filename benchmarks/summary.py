@@ -145,11 +145,27 @@ def as_json(
 def as_text(
     tenants: Sequence[Filled], counts: Counts, timings: Sequence[Timing], verdicts: Sequence[PageVerdict]
 ) -> str:
-    """Return three tables in Markdown, as they stand in README.md."""
+    """Return four tables in Markdown, as they stand in README.md."""
     figures = {(t.page.name, t.visitor.tenant.slug, t.concurrency): Figures.of(t.rounds) for t in timings}
     concurrencies = sorted({t.concurrency for t in timings})
     tables = [_times(tenants, figures, concurrencies), _costs(tenants, counts), _verdicts(verdicts, tenants)]
-    return "\n\n".join(tables)
+    return "\n\n".join([*tables, _outside(tenants, timings)])
+
+
+def _outside(tenants: Sequence[Filled], timings: Sequence[Timing]) -> str:
+    """Compare pages for people outside with the list, round by round. Their first byte comes with the last one."""
+    rounds = {(t.page.name, t.visitor.tenant.slug): t.rounds for t in timings if t.concurrency == 1}
+    rows = []
+    for page in PAGES:
+        if page.is_outside:
+            ratios = [
+                median(one.seconds) / median(of_list.seconds)
+                for tenant in tenants
+                for one, of_list in zip(rounds[page.name, tenant.slug], rounds["list", tenant.slug], strict=True)
+            ]
+            low, high = middle_half(ratios)
+            rows.append([page.title, f"{median(ratios):.2f}", f"{low:.2f} to {high:.2f}"])
+    return table(["page", "over the list", "middle half of rounds"], rows)
 
 
 def _times(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,9 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from django.conf import settings
 
-from benchmarks import fill, measure, measured_pages, release, summary
+from benchmarks import fill, floor, measure, measured_pages, memory, release, summary
 from benchmarks.__main__ import arguments
 from benchmarks.fill import Filled
 from benchmarks.measure import Count, Round, Timing
@@ -21,6 +24,8 @@ from benchmarks.ticket_ranges import BULK, COMMENTS, SMALLEST, Layout
 from portal import clock
 from tests.support import quick_benchmarks
 from tests.support.world import World
+from tickets.ticket import stored
+from tickets.ticket.stored import TICKETS
 
 # Twenty seconds of work, but two processors may have other work as well.
 pytestmark = pytest.mark.timeout(1800)
@@ -54,6 +59,8 @@ def test_every_page_is_counted_timed_and_judged(report: tuple[dict[str, Any], st
     assert all(0 < t["p50"] <= t["p95"] and t["per_second"] > 0 for t in figures["timings"])
     for title in figures["pages"].values():
         assert title in text
+    over_the_list = text.rpartition("over the list")[2]
+    assert len(re.findall(r"\| \d+\.\d\d +\| \d+\.\d\d to \d+\.\d\d +\|", over_the_list)) == 3
 
 
 def test_a_tenant_in_shards_takes_as_many_trips(report: tuple[dict[str, Any], str]) -> None:
@@ -131,17 +138,65 @@ def test_what_a_page_shows_is_as_long_in_every_size(world: World) -> None:
         assert seen(small, small.size - rank) == seen(large, large.size - rank), rank
 
 
-def test_every_page_is_compared_with_the_last_release(report: tuple[dict[str, Any], str]) -> None:
+def test_the_worker_and_a_rebuild_have_figures_of_their_own(report: tuple[dict[str, Any], str]) -> None:
     figures, text = report
-    now, then = release.figures(figures), release.kept()
-    assert release.as_text(now, then) in text
-    kept = then["pages"]  # of pages that were measured then
+    counted, rebuilt, indexed = figures["stream_work"]
+    assert counted["number"] == 310 + 310
+    assert 310 <= rebuilt["number"] < 410, "the smallest, and what was opened in it meanwhile"
+    assert indexed["number"] == rebuilt["number"]
+    assert all(one["per_second"] > 0 and one["title"] in text for one in figures["stream_work"])
+    assert all(one["cpu"] > 0 for one in figures["stream_work"])
+
+
+def test_every_page_is_compared_with_the_last_release_and_with_its_floor(report: tuple[dict[str, Any], str]) -> None:
+    figures, text = report
+    now = release.figures(figures)
+    for name, page in now["pages"].items():
+        assert page["floor_p50"] > 0, name
+        assert 2 <= figures["floors"][name]["trips"] <= page["trips"], name
+        assert page["title"] in text
+    ratios = release.as_text(now, release.kept())
+    assert ratios in text
+    kept = release.kept()["pages"]  # of pages that were measured then
     assert {name for name in kept if set(kept[name]) != set(now["pages"][name])} == set()
 
 
 def test_a_ratio_is_the_figure_over_that_of_the_release() -> None:
-    page = {"title": "list", "p50": 6.0, "trips": 3}
-    assert release._page(page, {"p50": 4.0}) == ["list", "1.50", "-", "-", "-", "-", "-"]
+    page = {"title": "list", "p50": 6.0, "floor_p50": 2.0, "trips": 3}
+    then = {"p50": 4.0, "floor_p50": 1.0}
+    assert release._page(page, then) == ["list", "1.50", "-", "-", "-", "-", "-", "3.00 (4.00)", "- (-)"]
+
+
+def test_the_memory_of_web_engine_and_worker_is_said(report: tuple[dict[str, Any], str]) -> None:
+    names = [each["name"] for each in report[0]["memory"]]
+    assert set(names) == {"web", "engine", "stream worker"}
+    assert names.count("web") == 1 + 2, "gunicorn, and its two workers"
+    assert all(each["rss"] >= each["pss"] >= memory.SHELL for each in report[0]["memory"])
+
+
+def test_the_memory_of_a_process_includes_that_of_its_children() -> None:
+    child = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    with subprocess.Popen(child, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = memory.resident(os.getpid())
+        process.communicate()
+    assert any("sys.stdin.read" in each.name for each in found[1:])
+
+
+def test_a_recorded_write_can_be_sent_again(world: World) -> None:
+    put = {
+        "TableName": TICKETS.full_name,
+        "Item": {"pk": {"S": world.context("alice", "acme").repository.key(stored.counter)}, "sk": {"S": "again"}},
+        "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
+    }
+    bare = floor.BareClient()
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        bare.replay([[("PutItem", put)]], 2, engine_group=0)
+    transaction = {"TransactItems": [{"Put": put}], "ClientRequestToken": "one"}
+    assert floor.repeatable(transaction).keys() == {"TransactItems"}
+    again = [[("PutItem", floor.repeatable(put))], [("TransactWriteItems", floor.repeatable(transaction))]]
+    assert len(bare.replay(again, 3, engine_group=0).seconds) == 3
 
 
 def test_a_dashboard_is_measured_with_thirty_days_of_counts(report: tuple[dict[str, Any], str]) -> None:
