@@ -54,10 +54,3 @@ def test_an_article_is_read_with_its_text(alice: TenantContext, client: ApiClien
     article_changes.create(alice, Text("A draft"), by=SYSTEM)
     for number in (2, 9):
         assert client.ask(f"/articles/{number}").status_code == 404
-
-
-def test_a_key_of_another_desk_reads_none_of_them(alice: TenantContext, world: World) -> None:
-    published(alice, "Hours")
-    other = api_client(world, where="globex")
-    assert other.ask("/articles").json()["data"] == []
-    assert other.ask("/articles/1").status_code == 404

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tenants.api_keys.scopes import Scope
 from tests.support.api_client import ApiClient, api_client
 from tests.support.world import World
 from tickets.desk import changing
@@ -63,9 +62,3 @@ def test_a_full_ticket_takes_no_more(world: World, client: ApiClient, monkeypatc
     client.call("PUT", f"{PATH}/{world.users['bob'].id}")
     refused = client.call("PUT", f"{PATH}/{world.users['vera'].id}")
     assert (refused.status_code, followers(client)) == (409, [world.users["bob"].id])
-
-
-def test_changing_followers_takes_the_scope_that_changes_tickets(world: World, client: ApiClient) -> None:
-    reader = api_client(world, Scope.TICKETS_READ)
-    assert reader.ask(PATH).status_code == 200
-    assert reader.call("PUT", f"{PATH}/{world.users['bob'].id}").status_code == 403

@@ -16,7 +16,6 @@ from tests.support.letters_in import come_in, letter
 from tests.support.mail_receiver import mail_receiver
 from tests.support.world import World
 from tickets.desk import creating
-from tickets.letters import stored
 from tickets.requesters import requesters
 
 
@@ -97,16 +96,3 @@ def test_where_the_audit_trail_cannot_be_written_nothing_is_decided(
     monkeypatch.setattr(recording, "record", Mock(side_effect=Unavailable("The engine is away.")))
     assert client.call("PUT", f"/letters/{waiting['id']}/state", {"state": state}).status_code == 503
     assert client.ask(f"/letters/{waiting['id']}").json()["state"] == "waiting"
-
-
-def test_letters_of_another_desk_do_not_exist(mail: World, client: ApiClient) -> None:
-    come_in(letter(to=f"globex@{letters_in.DOMAIN}"), f"globex@{letters_in.DOMAIN}", spam="FAIL")
-    (row,) = letters_in.rows(mail, "globex")
-    path = f"/letters/{stored.digest_of(row.pk)}"
-    answers = [
-        client.ask(path),
-        client.ask(f"{path}/original"),
-        client.call("PUT", f"{path}/state", {"state": "filed"}),
-    ]
-    assert [answer.status_code for answer in answers] == [404, 404, 404]
-    assert client.ask("/letters").json()["data"] == []

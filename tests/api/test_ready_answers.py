@@ -127,12 +127,3 @@ def test_a_comment_of_no_answer_or_of_nothing_is_refused(client: ApiClient, worl
     assert writer.send("/tickets/1/comments", {"ready_answer": answer}).status_code == 403
     plain = added(client, shortcut="plain", tags=[])["id"]
     assert writer.send("/tickets/1/comments", {"ready_answer": plain}).status_code == 201
-
-
-def test_another_desk_has_none_of_them(client: ApiClient, world: World) -> None:
-    answer = added(client)["id"]
-    other = api_client(world, where="globex")
-    assert other.ask("/ready-answers").json()["data"] == []
-    for method in ("GET", "PATCH", "DELETE"):
-        body = {"title": "Stolen"} if method == "PATCH" else None
-        assert other.call(method, f"/ready-answers/{answer}", body).status_code == 404

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from tenants.api_keys.scopes import Scope
 from tests.support import mailing
 from tests.support.api_client import ApiClient, api_client
 from tests.support.world import World
-from tickets.desk import changing, creating
 
 URGENT: dict[str, Any] = {
     "name": "Urgent ones",
@@ -93,22 +91,3 @@ def test_a_repeated_request_adds_one_rule(client: ApiClient) -> None:
     first, again = (client.send("/rules", URGENT, Idempotency_Key="once").json() for _ in range(2))
     assert first == again
     assert len(client.ask("/rules").json()["data"]) == 1
-
-
-def test_another_desk_has_none_of_them(client: ApiClient, world: World) -> None:
-    rule = added(client, on=True)
-    creating.create(world.context("alice", "acme"), title="The printer", priority="urgent")
-    mailing.carry()
-    (run,) = client.ask(f"/rules/{rule['id']}/runs").json()["data"]
-    other = api_client(world, where="globex")
-    assert other.ask("/rules").json()["data"] == []
-    assert other.ask(f"/rules/{rule['id']}/runs").status_code == 404
-    for method in ("GET", "PATCH", "DELETE"):
-        body = {"name": "Stolen"} if method == "PATCH" else None
-        assert other.call(method, f"/rules/{rule['id']}", body).status_code == 404
-    assert other.call("PUT", f"/rules/{rule['id']}/runs/{run['id']}/undo").status_code == 404
-    assert changing.read(world.context("alice", "acme"), run["ticket"]).status == "pending"
-
-
-def test_a_key_without_the_scope_reads_no_rule(world: World) -> None:
-    assert api_client(world, Scope.TICKETS_WRITE, name="writer").ask("/rules").status_code == 403

@@ -206,15 +206,6 @@ def test_an_interrupted_deletion_can_be_repeated(
     assert not articles.rows(alice)
 
 
-def test_writing_is_for_agents_and_reading_for_all(alice: TenantContext, vera: Browser) -> None:
-    published(alice, "Hours", public=False)
-    assert vera.get(page_of(1)).status_code == 200
-    for path in ("new/", "options/", "sections/", "1/edit/", "1/versions/", "1/versions/1/", "1/delete/"):
-        assert vera.get(f"{PAGE}{path}").status_code == 403, path
-    for path in ("1/publish/", "1/withdraw/", "1/versions/1/restore/"):
-        assert vera.send(f"{PAGE}{path}").status_code == 403, path
-
-
 def test_a_desk_has_a_limit_of_articles(alice: TenantContext, bob: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(article_changes, "ARTICLES_LIMIT", 1)
     published(alice, "Hours")

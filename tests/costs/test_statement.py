@@ -384,11 +384,6 @@ def test_a_million_requests_have_a_price_once_a_thousand_were_counted(
     assert (said in page, "A million of them" in page) == (True, has_price)
 
 
-@pytest.mark.parametrize("who", ["bob", "vera"])
-def test_owners_alone_see_costs(world: World, who: str) -> None:
-    assert world.browser(who).get(PAGE).status_code == 403
-
-
 def test_the_file_has_the_days_of_each_feature_and_adds_up_to_the_page(world: World) -> None:
     world.tickets("acme", 3)
     month = statement.this_month()

@@ -84,10 +84,6 @@ def test_marks_of_html_in_what_admins_define_are_text_on_each_page(world: World)
         assert html.escape(mark) in page, path
 
 
-def test_an_agent_finds_no_way_to_define_fields(world: World) -> None:
-    assert world.browser("bob").get(PAGE).status_code == 403
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -25,7 +25,6 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.auditing import verify_audit_export
 from tenants.lifecycle import certificates
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
 from tests.auditing.test_evidence import exported
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import used_desk
@@ -135,16 +134,6 @@ def test_the_page_costs_one_round_trip_beside_the_identity(alice: Browser, few: 
     bill = spent(alice, PAGE)
     assert (bill.trips, sorted(call.operation for call in bill.calls[1:])) == (2, ["Query"] * 3)
     assert bill.read_units <= IDENTITY + 1 + 1 + 0.5 + 0.5
-
-
-def test_nobody_below_an_owner_sees_it_or_attacks(acme: World) -> None:
-    acme.add_user("adam")
-    acme.join("adam", "acme", Role.ADMIN)
-    for who in ("bob", "vera", "adam"):
-        browser = acme.browser(who, "acme")
-        answers = [browser.get(PAGE), browser.send(f"{PAGE}attack/"), browser.send(f"{PAGE}stop/")]
-        assert [one.status_code for one in [*answers, browser.get(f"{PAGE}files/x/")]] == [403] * 4
-    assert item_of(acme) is None
 
 
 def test_the_file_of_another_desk_is_not_found(acme: World, alice: Browser, few: int) -> None:

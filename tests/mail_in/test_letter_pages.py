@@ -99,17 +99,6 @@ def test_a_ticket_says_that_it_came_by_mail_and_warns_of_a_sender_who_is_not_con
     assert "The letter as it came" not in text_of(mail.browser("vera").get("/acme/tickets/1/"))
 
 
-@pytest.mark.parametrize("page", ["", "waiting/", "{id}/", "{id}/raw/", "{id}/original/"])
-def test_letters_are_for_agents_of_their_desk(mail: World, page: str) -> None:
-    come_in(letter())
-    path = f"letters/{page.format(id=digest(mail))}"
-    assert mail.browser("bob").get(f"/acme/{path}").status_code == 200
-    assert mail.browser("vera").get(f"/acme/{path}").status_code == 403
-    assert mail.browser("charlie").get(f"/acme/{path}").status_code == 404
-    if page.startswith("{id}"):
-        assert mail.browser("charlie").get(f"/globex/{path}").status_code == 404
-
-
 def test_older_letters_are_on_further_pages_of_the_same_desk(mail: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tickets.letters.views.PAGE_SIZE", 2)
     for number in range(3):

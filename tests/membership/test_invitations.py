@@ -170,13 +170,6 @@ def test_nobody_invites_above_the_own_role(world: World) -> None:
     assert invitations.pending(world.context("alice", "acme").repository) == []
 
 
-@pytest.mark.parametrize("who", ["bob", "vera"])
-def test_inviting_takes_an_admin(world: World, who: str) -> None:
-    browser = world.browser(who, "acme")
-    assert browser.get("/desk/invitations/").status_code == 403
-    assert browser.send("/desk/invitations/", {"addresses": "n@example.org", "role": "viewer"}).status_code == 403
-
-
 def test_an_invitation_waits_where_one_chooses_a_desk(world: World) -> None:
     invite(world, "charlie@example.com")
     charlie = world.browser("charlie", "globex")

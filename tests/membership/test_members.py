@@ -115,14 +115,6 @@ def test_handing_on_to_a_field_that_is_missing_takes_nothing_from_anybody(world:
     assert changing.read(alice, number).resolver == bob
 
 
-@pytest.mark.parametrize("who", ["bob", "vera", "charlie"])
-def test_the_members_page_takes_an_admin(world: World, who: str) -> None:
-    browser = world.browser(who, "globex" if who == "charlie" else "acme")
-    assert browser.get("/desk/members/").status_code == (200 if who == "charlie" else 403)
-    browser.send(path(world, "alice", "remove"))
-    assert roles(world)["alice"] is Role.OWNER
-
-
 def test_removing_asks_first_and_a_second_time_there_is_nobody(world: World) -> None:
     alice = world.browser("alice", "acme")
     assert b"Remove Bob Example?" in alice.get(path(world, "bob", "remove")).content

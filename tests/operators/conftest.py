@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import engine_memory
 from tests.support.operators import Operator, make_operator
 from tests.support.world import World
 
 
+def _cookies() -> dict[str, str]:
+    make_operator()
+    return {name: one.value for name, one in Operator.signed_in().open("acme").cookies.items()}
+
+
 @pytest.fixture
 def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in().open("acme")
+    browser = Operator()
+    browser.cookies.load(engine_memory.continued("root-with-acme", _cookies))
+    return browser

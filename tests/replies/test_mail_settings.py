@@ -100,13 +100,6 @@ def test_what_cannot_be_is_said_at_its_field_and_nothing_is_lost(
     assert stored(world) == MailSettings()
 
 
-def test_who_is_no_admin_neither_sees_nor_changes_them(world: World) -> None:
-    bob = world.browser("bob", "acme")
-    assert bob.get(PAGE).status_code == 403
-    assert save(bob, sender_name="Bob").status_code == 403
-    assert stored(world) == MailSettings()
-
-
 def test_the_page_costs_one_read_beside_who_asks(alice: Browser) -> None:
     alice.get(PAGE)
     with calls() as made:

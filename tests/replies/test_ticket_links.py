@@ -218,13 +218,6 @@ def test_a_button_ends_links(world: World, number: int, ada: Requester, who: str
     assert not holds(world, link)
 
 
-def test_a_viewer_ends_no_links(world: World, number: int, ada: Requester) -> None:
-    link = link_of(world, number, ada.id)
-    assert world.browser("vera", "acme").send(f"/acme/tickets/{number}/links/end/").status_code == 403
-    assert world.browser("bob", "acme").send("/acme/desk/settings/mail/links/end/", {"version": "0"}).status_code == 403
-    assert holds(world, link)
-
-
 def test_settings_that_were_changed_meanwhile_end_no_links(world: World, number: int, ada: Requester) -> None:
     link = link_of(world, number, ada.id)
     mail_settings.change(world.context("alice", "acme"), values={"link_days": 30}, version=0, by=SYSTEM)

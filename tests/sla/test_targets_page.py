@@ -114,7 +114,3 @@ def test_a_wrong_entry_gets_a_sentence_and_loses_nothing(
     assert sentence in page
     assert 'value="1 h 30 min"' in page
     assert stored(world).version == 0
-
-
-def test_only_admins_set_targets(world: World) -> None:
-    assert world.browser("bob", "acme").get(PAGE).status_code == 403

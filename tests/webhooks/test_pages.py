@@ -391,22 +391,6 @@ def test_a_page_costs_one_round_trip_beside_that_of_every_request(
     assert bill.read_units <= 6
 
 
-@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403)])
-def test_agents_and_viewers_see_no_page_and_change_nothing(who: str, status: int, world: World) -> None:
-    item, secret = endpoint(world.context("alice", "acme"))
-    browser = world.browser(who, "acme")
-    name = f"evt_{'0' * 32}_0.{clock.stamp()}"
-    rests = ["", "edit/", "rotate/", "pause/", "remove/", f"deliveries/{name}/"]
-    for address in (SETTINGS, f"{SETTINGS}new/", f"{SETTINGS}events/", *(at(item, rest) for rest in rests)):
-        page = browser.get(address)
-        assert page.status_code == status
-        assert secret not in page.content.decode()
-    for rest in ("pause/", "remove/", "rotate/", "test/", "edit/", "redeliver/", f"deliveries/{name}/redeliver/"):
-        assert browser.send(at(item, rest), FORM | {"version": "1"}).status_code == status
-    after = endpoints.find(world.context("alice", "acme").repository, item.endpoint_id)
-    assert (after.state, after.version) == ("active", 1)
-
-
 def test_an_admin_who_is_no_owner_sets_up_webhooks(world: World) -> None:
     world.join("charlie", "acme", Role.ADMIN)
     browser = world.browser("charlie", "acme")
