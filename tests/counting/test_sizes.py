@@ -18,7 +18,7 @@ from tickets.counting import contributions, stored
 from tickets.ticket.fields import Priority, Status
 
 ACME = "a" * 32
-SHARDS, DAYS, FORMER, TAGS, TICKETS = 400, 90, 2_000, 5_000, 2_000
+SHARDS, DAYS, FORMER, TAGS, TICKETS = 400, 90, 2_000, 5_000, 1_000
 FIRST = date(2026, 8, 24)
 LIMIT = 4096
 

@@ -134,7 +134,7 @@ def test_a_month_that_no_calendar_has_is_refused_on_the_page_and_as_a_file(owner
         assert (answer.status_code, "Write a month as 2026-11." in answer.content.decode()) == (400, True)
 
 
-@pytest.mark.parametrize("value", ["%(name)s", "a/b", "%2F", "<b>", "\x00", "\U0001f600" * 124, "\U0001f600" * 200])
+@pytest.mark.parametrize("value", ["%(name)s", "a/b", "<b>", "\x00", "\U0001f600" * 200])
 def test_a_value_that_no_ticket_has_is_an_empty_report(owner: Browser, value: str) -> None:
     for by in ("group", "assignee", "channel", "tag"):
         for name in ("value", "after"):

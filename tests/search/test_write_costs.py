@@ -17,7 +17,7 @@ from tickets.search.index.fragments import Fragment
 from tickets.search.index.merge_follower import MergeFollower
 from tickets.search.index.postings import Places
 
-CHANGES, SOME = 2_000, 600
+CHANGES, SOME = 1_000, 400
 FULL_TAIL = 16 * 1024  # bytes of what is new, keys included: 2 read units
 TERMS = 33  # of a comment of 60 words, without function words, as the archive of a project has it
 
