@@ -23,6 +23,7 @@ TEXTS = sorted({line.decode("utf-8", "replace") for line in LINES})
 TAGS = ["<p>", "</p>", "<b>", "</b>", "<a href=x>", "</a>", "<table>", "<td>", "</table>", "<li>", "<ul>", "<blockquote>", "</blockquote>"]  # fmt: skip
 PIECES = [*TAGS, "<!--", "-->", "<script>", "</script>", "<img src='https://a.example/b' alt=\"", '"', "'", "<", ">", "&#", "&lt;", "x", " ", "\n", "<style>", "<svg>", "<math>", "<p title=", "onclick=x", "data-src=", "\x00"]  # fmt: skip
 unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(unhurried, max_examples=200)  # a few lists of lines are mostly alike
 
 
 def is_sound(letter: Letter) -> None:
@@ -60,13 +61,13 @@ def test_changed_letters_are_read(data: st.DataObject) -> None:
     read(bytes(raw))
 
 
-@unhurried
+@thorough
 @given(st.lists(st.sampled_from(LINES), max_size=40))
 def test_lines_of_many_letters_in_one_are_read(lines: list[bytes]) -> None:
     read(b"\n".join(lines))
 
 
-@unhurried
+@thorough
 @given(
     st.lists(st.sampled_from(TEXTS) | st.text(max_size=30).filter(lambda text: "\n" not in text), max_size=40),
     st.booleans(),
@@ -82,7 +83,7 @@ def test_folding_drops_no_line_and_tells_none_twice(lines: list[str], is_forward
     assert bool(folded.text.strip()) == bool(text.strip())
 
 
-@unhurried
+@thorough
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=10, max_size=60))
 def test_html_becomes_safe_html(pieces: list[str]) -> None:
     shown = read_html("".join(pieces))
