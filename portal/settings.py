@@ -127,9 +127,12 @@ WEB_THREADS: int = env.int("WEB_THREADS", default=8)
 # Days between the closing of a desk and the moment from which it may be deleted.
 CLOSING_DAYS: int = env.int("CLOSING_DAYS", default=14)
 # Signs certificates of deletion: an Ed25519 key in 64 hex digits, as certificate_keys --new makes one.
-CERTIFICATE_KEY: str = env.str("CERTIFICATE_KEY", default="64657665" * 8 if DEBUG else "")
+DEVELOPMENT_CERTIFICATE_KEY: str = "64657665" * 8  # everybody has it
+CERTIFICATE_KEY: str = env.str("CERTIFICATE_KEY", default=DEVELOPMENT_CERTIFICATE_KEY if DEBUG else "")
 # The public keys that signed before it: what they signed can be verified as long as they stand here.
 CERTIFICATE_FORMER_KEYS: list[str] = env.list("CERTIFICATE_FORMER_KEYS", default=[])
+# Where the operator publishes their public keys apart from the portal, for auditors: an address, or a few words.
+KEYS_PUBLISHED_AT: str = env.str("KEYS_PUBLISHED_AT", default="").strip()
 # The word in every API key that says which installation it is for, in 1-12 lower-case letters.
 API_KEY_ENVIRONMENT: str = env.str("API_KEY_ENVIRONMENT", default="test" if DEBUG else "live")
 

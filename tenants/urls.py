@@ -82,6 +82,7 @@ urlpatterns = [
         path("desk/invitations/<str:invite>/resend/", invitation_views.resend, name="invitation_resend"),
         path("desk/invitations/<str:invite>/revoke/", invitation_views.revoke, name="invitation_revoke"),
         path("desk/evidence/", auditing_views.evidence, name="evidence"),
+        path("desk/evidence/end/", auditing_views.end_own, name="evidence_end"),
         path("desk/evidence/verify/", auditing_views.verify, name="evidence_verify"),
         path("desk/evidence/download/", auditing_views.download, name="evidence_download"),
         path("desk/access-review/", auditing_views.review, name="access_review"),

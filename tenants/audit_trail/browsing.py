@@ -102,7 +102,21 @@ _NAMES: Final = (
     gettext_noop("origins"),
     gettext_noop("groups"),
     gettext_noop("purpose"),
+    gettext_noop("result"),
+    gettext_noop("attempts"),
+    gettext_noop("entries"),
+    gettext_noop("faults"),
+    gettext_noop("fingerprint"),
 )
+# Values that are codes, by the names that have them.
+_CODES: Final = {
+    ("is on", "True"): gettext_noop("yes"),
+    ("is on", "False"): gettext_noop("no"),
+    ("result", "held"): gettext_noop("each attempt refused"),
+    ("result", "crossed"): gettext_noop("an attempt got through"),
+    ("result", "refused"): gettext_noop("nothing to be said"),
+    ("result", "cancelled"): gettext_noop("stopped"),
+}
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
 
 
@@ -146,6 +160,11 @@ class TrailRow:
         return Markup.escape(sentence_of(self.action)) % {"entity": entity}
 
     @property
+    def by(self) -> str:
+        """Return the actor; of a program also the command."""
+        return f"{self.actor} ({self.origin})" if self.actor_id == "system" and self.origin else self.actor
+
+    @property
     def is_whole(self) -> bool:
         """Tell whether the words are complete without the name of the entity."""
         return self.action in _ALONE
@@ -154,7 +173,14 @@ class TrailRow:
     def changes(self) -> list[tuple[str, str, str]]:
         """Return name, before and after of each value that says something to people, "" if there was or is none."""
         names = [name for name in dict.fromkeys((*self.before, *self.after)) if name not in _UNSAID]
-        return [(_(name.replace("_", " ")), self.before.get(name, ""), self.after.get(name, "")) for name in names]
+        said = [(name, _said(name, self.before), _said(name, self.after)) for name in names]
+        return [(_(name.replace("_", " ")), before, after) for name, before, after in said if before or after]
+
+
+def _said(name: str, values: dict[str, str]) -> str:
+    value = values.get(name, "")
+    known = (name.replace("_", " "), value)
+    return _(_CODES[known]) if known in _CODES else value
 
 
 @dataclass(frozen=True)
@@ -291,7 +317,9 @@ def row_of(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
         action=stored.action,
         entity_type=stored.entity_type,
         entity_id=stored.entity_id,
-        entity=stored.entity_name or "",
+        entity=_(stored.entity_name)
+        if stored.entity_type == "page" and stored.entity_name
+        else stored.entity_name or "",
         before=json.loads(stored.before or "{}"),
         after=json.loads(stored.after or "{}"),
     )

@@ -92,7 +92,7 @@ class AuditAction(StrEnum):
     INVITATION_REVOKED = "invitation.revoked", gettext_noop("revoked the invitation for %(entity)s")
     INVITATION_ACCEPTED = "invitation.accepted", gettext_noop("accepted the invitation")
     AUDITOR_INVITED = "auditor.invited", gettext_noop("invited as an auditor %(entity)s")
-    AUDITOR_ADMITTED = "auditor.admitted", gettext_noop("accepted to be an auditor of the desk")
+    AUDITOR_ADMITTED = "auditor.admitted", gettext_noop("accepted the invitation to be an auditor of the desk")
     AUDITOR_EXTENDED = "auditor.extended", gettext_noop("changed the end of the access of the auditor %(entity)s")
     AUDITOR_ENDED = "auditor.ended", gettext_noop("ended the access of the auditor %(entity)s")
     AUDITOR_LOOKED = "auditor.looked", gettext_noop("looked, as an auditor, at %(entity)s")
@@ -192,9 +192,9 @@ class AuditAction(StrEnum):
     EXPORT_CANCELLED = "export.cancelled", gettext_noop("cancelled the export of %(entity)s")
     EXPORT_MADE = "export.made", gettext_noop("exported %(entity)s")
     EXPORT_DOWNLOADED = "export.downloaded", gettext_noop("downloaded the export of %(entity)s")
-    ISOLATION_RUN_ASKED = "isolation_run.asked", gettext_noop("asked for an attack on %(entity)s")  # a job makes it
+    ISOLATION_RUN_ASKED = "isolation_run.asked", gettext_noop("ordered an attack on %(entity)s")  # a job makes it
     ISOLATION_RUN_CANCELLED = "isolation_run.cancelled", gettext_noop("stopped the attack on %(entity)s")
-    ISOLATION_RUN_ENDED = "isolation_run.ended", gettext_noop("had %(entity)s attacked, to try its isolation")
+    ISOLATION_RUN_ENDED = "isolation_run.ended", gettext_noop("got the result of the attack on %(entity)s")
     LETTER_DELIVERED = "letter.delivered", gettext_noop("handed to the desk the stray letter %(entity)s")
     LETTERS_DISCARDED = "letters.discarded", gettext_noop("discarded %(entity)s")
     LETTER_FILED = "letter.filed", gettext_noop("asked to have filed %(entity)s")

@@ -81,6 +81,7 @@ def _head(request: TenantRequest) -> dict[str, Any]:
     return {
         "text": head.text,
         "rows": head.rows,
+        "newest": sum(1 for number in head.sequences if number),  # the end of each chain partition
         "before": head.before,
         "state": chain.find_head(repository, head).value,
     }
@@ -97,7 +98,9 @@ def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
     if only.actor:
         return _("by %(actor)s") % {"actor": rows[0].actor} if rows else _("by this person")
     if only.entity:
-        return _("about %(entity)s") % {"entity": rows[0].entity or only.entity[0]} if rows else _("about this")
+        name = next((row.entity for row in rows if row.entity), "")
+        nobody = _("about this person") if only.entity[0] == "user" else _("about this")
+        return _("about %(entity)s") % {"entity": name} if name else nobody
     return ""
 
 

@@ -43,7 +43,8 @@ Row = dict[str, str]  # of an export: all values are text
 @dataclass(frozen=True)
 class MemberAccess:
     """The rights of a member. `granted_at` and `granted_by` say since when, and who gave the role: None and "" where
-    the rows that were read do not tell. `entered_at` is the last sign-in to the desk among those rows."""
+    the rows that were read do not tell. `entered_at` is the last sign-in to the desk among those rows. `all_read` tells
+    whether these were all rows about the person, so that None means that there was none."""
 
     id: str
     name: str
@@ -54,6 +55,17 @@ class MemberAccess:
     granted_by: str
     has_second_factor: bool
     entered_at: datetime | None
+    all_read: bool
+
+
+@dataclass(frozen=True)
+class AuditorAccess:
+    """The access of an auditor, with the account's second factor and last sign-in as of members."""
+
+    item: AuditorItem
+    has_second_factor: bool
+    entered_at: datetime | None
+    all_read: bool
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Review:
 
     members: list[MemberAccess]
     next: str | None
-    auditors: list[AuditorItem]
+    auditors: list[AuditorAccess]
     keys: list[ApiKeyItem]
     visits: list[PlatformVisit]
 
@@ -86,31 +98,53 @@ def page(tenant: TenantContext, *, after: str | None = None) -> Review:
     ids = [item.user_id for item in found.items]
     links = pager.links(None, begin=ids[:1], end=ids[-1:], more=found.last_key is not None)
     working = [key for key in api_keys if key_changes.works(key)]
-    return Review(_members(tenant, found.items), links.next, outsiders, working, visits.visits)
+    known, rows = _accounts_and_rows(tenant, [*found.items, *outsiders])
+    audits = [_auditor(one, known.get(one.user_id), _Grants.of(rows[one.user_id])) for one in outsiders]
+    return Review(_members(tenant, found.items, known, rows), links.next, audits, working, visits.visits)
 
 
-def _members(tenant: TenantContext, items: Sequence[MemberItem]) -> list[MemberAccess]:
+Accounts = Mapping[str, User | None]
+RowsOf = Mapping[str, list[TrailRow]]  # by user ids, newest first
+
+
+def _accounts_and_rows(tenant: TenantContext, items: Sequence[Any]) -> tuple[Accounts, RowsOf]:
+    """Return the accounts of these people, and the newest rows about each."""
     erased, ids = ErasedPeople.parse(tenant.erased), [item.user_id for item in items]
     if not ids:
-        return []
+        return {}, {}
     reads: list[Any] = [partial(_newest, tenant.repository, one, erased) for one in ids]
     known, *rows = fan_out([partial(accounts.find_all, ids), *reads])
-    grants = [_Grants.of(told) for told in rows]
+    return known, dict(zip(ids, rows, strict=True))
+
+
+def _members(tenant: TenantContext, items: Sequence[MemberItem], known: Accounts, rows: RowsOf) -> list[MemberAccess]:
+    erased, grants = ErasedPeople.parse(tenant.erased), [_Grants.of(rows[item.user_id]) for item in items]
     unknown = [at for at, one in enumerate(grants) if one.granted is None]
-    joined = fan_out([partial(_when_joined, tenant.repository, items[at], erased) for at in unknown])
-    for at, told in zip(unknown, joined, strict=True):
-        # Where the role was changed between the rows that were read, it is not known by whom.
-        grants[at] = _Grants.of([*rows[at], *(row for row in told if row.after.get("role") == items[at].role)])
+    asked = [(at, about) for at in unknown for about in _giving(items[at])]
+    told = fan_out([partial(_when_joined, tenant.repository, items[at], about, erased) for at, about in asked])
+    for (at, _about), given in zip(asked, told, strict=True):
+        grants[at].grant(given, items[at])
     return [_access(item, known.get(item.user_id), one) for item, one in zip(items, grants, strict=True)]
+
+
+def _auditor(item: AuditorItem, account: User | None, grants: _Grants) -> AuditorAccess:
+    has_factor = bool(account is not None and account.second_factors)
+    return AuditorAccess(item, has_factor, grants.entered.at if grants.entered else None, grants.all_read)
 
 
 def _newest(repository: Store, user_id: str, erased: ErasedPeople) -> list[TrailRow]:
     return browsing.page(repository, only=TrailFilter(entity=("user", user_id)), size=_ROWS, erased=erased).rows
 
 
-def _when_joined(repository: Store, item: MemberItem, erased: ErasedPeople) -> list[TrailRow]:
+def _giving(item: MemberItem) -> list[tuple[str, str]]:
+    """Return the entities whose rows can tell who gave the role: the person, and for an owner the desk."""
+    of_desk = [("tenant", item.tenant_id)] if item.role == Role.OWNER else []
+    return [("user", item.user_id), *of_desk]
+
+
+def _when_joined(repository: Store, item: MemberItem, about: tuple[str, str], erased: ErasedPeople) -> list[TrailRow]:
     day = clock.parse(item.created_at).date()
-    only = TrailFilter(entity=("user", item.user_id), first=day, last=day)
+    only = TrailFilter(entity=about, first=day, last=day)
     return browsing.page(repository, only=only, size=_ROWS, erased=erased).rows
 
 
@@ -120,16 +154,26 @@ class _Grants:
     def __init__(self) -> None:
         self.granted: TrailRow | None = None
         self.entered: TrailRow | None = None
+        self.all_read = True
 
     @classmethod
     def of(cls, rows: Iterable[TrailRow]) -> _Grants:
         found = cls()
-        for row in rows:
+        for number, row in enumerate(rows, 1):
+            found.all_read = number < _ROWS
             if row.action in _GRANTS:
                 found.granted = found.granted or row
             elif row.action == AuditAction.SESSION_STARTED:
                 found.entered = found.entered or row
         return found
+
+    def grant(self, rows: Iterable[TrailRow], item: MemberItem) -> None:
+        """Take the row that gave this role, or that created the desk with its first owner. Where the role was changed
+        between the rows that were read, it is not known by whom."""
+        for row in rows:
+            is_first = row.action == AuditAction.TENANT_CREATED and row.after.get("owner") == item.email
+            if is_first or (row.action in _GRANTS and row.after.get("role") == item.role):
+                self.granted = self.granted or row
 
 
 def _access(item: MemberItem, account: User | None, grants: _Grants) -> MemberAccess:
@@ -141,9 +185,10 @@ def _access(item: MemberItem, account: User | None, grants: _Grants) -> MemberAc
         role=Role(item.role),
         joined_at=clock.parse(item.created_at),
         granted_at=granted.at if granted else None,
-        granted_by=(granted.after.get("invited_by") or granted.actor) if granted else "",
+        granted_by=(granted.after.get("invited_by") or granted.by) if granted else "",
         has_second_factor=bool(account is not None and account.second_factors),
         entered_at=grants.entered.at if grants.entered else None,
+        all_read=grants.all_read,
     )
 
 
@@ -152,22 +197,29 @@ class ReviewOfTrail:
 
     def __init__(self) -> None:
         self._latest: dict[str, dict[bool, TrailRow]] = {}
+        self._created: TrailRow | None = None
 
     def see(self, row: TrailRow) -> None:
         """Take a row. Memory grows with the people whom the trail names."""
         is_grant = row.action in _GRANTS
         if row.entity_type == "user" and (is_grant or row.action == AuditAction.SESSION_STARTED):
             self._latest.setdefault(row.entity_id, {})[is_grant] = row
+        elif row.action == AuditAction.TENANT_CREATED:
+            self._created = row
 
-    def _grants(self, user_id: str) -> _Grants:
-        return _Grants.of(self._latest.get(user_id, {}).values())
+    def grants(self, item: MemberItem | AuditorItem) -> _Grants:
+        """Return what the rows tell of somebody."""
+        found = _Grants.of(self._latest.get(item.user_id, {}).values())
+        if isinstance(item, MemberItem) and item.role == Role.OWNER and self._created is not None:
+            found.grant([self._created], item)
+        return found
 
     def members(self, tenant: TenantContext) -> Iterator[MemberAccess]:
         """Yield all members, as they are read."""
         for found in tenant.repository.query_pages(MemberItem, keys.tenant, consistent=True, limit=100):
             known = accounts.find_all([item.user_id for item in found.items])
             for item in found.items:
-                yield _access(item, known.get(item.user_id), self._grants(item.user_id))
+                yield _access(item, known.get(item.user_id), self.grants(item))
 
 
 COLUMNS: Final = (
@@ -188,10 +240,14 @@ def rows_of(tenant: TenantContext, review: ReviewOfTrail) -> Iterator[Row]:
     for one in review.members(tenant):
         since, factor = one.granted_at or one.joined_at, "yes" if one.has_second_factor else "no"
         yield _row("member", one.name, one.email, one.role.value, since, one.granted_by, None, factor, one.entered_at)
-    for auditor in auditors.listed(tenant.repository):
+    outsiders = auditors.listed(tenant.repository)
+    known = accounts.find_all([auditor.user_id for auditor in outsiders])
+    for auditor in outsiders:
         begun, ends = clock.parse(auditor.begun_at), clock.parse(auditor.ends_at)
         may = f"auditor: {auditor.purpose}"
-        yield _row("auditor", auditor.name, auditor.email, may, begun, auditor.invited_by_name, ends, "", None)
+        access = _auditor(auditor, known.get(auditor.user_id), review.grants(auditor))
+        by, factor = auditor.invited_by_name, "yes" if access.has_second_factor else "no"
+        yield _row("auditor", auditor.name, auditor.email, may, begun, by, ends, factor, access.entered_at)
     for key in key_changes.listed(tenant.repository):
         ends_at, used = key.revoked_at or key.expires_at, key.last_used_at
         until, last = (clock.parse(at) if at else None for at in (ends_at, used))

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from django.conf import settings
+
 from portal import clock, spreadsheet
 from portal.zip_stream import Pipe
 from tenants.audit_trail import browsing, chain, recording
@@ -32,13 +34,18 @@ SCRIPT: Final = Path(__file__).with_name("verify_audit_export.py")
 _PIECE: Final = 65_536  # bytes that are held before they are sent
 _README: Final = """Evidence of a Pooldesk desk, for its auditor.
 
-    python3 verify_audit_export.py KEYS.json THIS-FILE.zip
+    python3 verify_audit_export.py pooldesk-keys.json THIS-FILE.zip
 
-verifies all of it, with Python 3.9 or newer and nothing else. KEYS.json are the public keys: get them from the portal,
-/.well-known/pooldesk-keys.json, and compare them with what its operator has published elsewhere. Rather than the script
-in this file use the one that comes with the source of Pooldesk, tenants/auditing/verify_audit_export.py.
+verifies all of it, with Python 3.9 or newer and nothing else. pooldesk-keys.json has the public keys: get it from the
+portal, /.well-known/pooldesk-keys.json, and compare them with {published}. Rather than the script in this file use
+/.well-known/verify_audit_export.py of the portal, or tenants/auditing/verify_audit_export.py of Pooldesk's source.
 
 Keep this file: given an older one before a newer one, the script also says whether anything was changed since.
+
+The trail is a chain in several partitions, so that many can write at the same time. Each row has the number of its
+partition, its own number there, and the hash of the row before it. The fingerprint is a hash over the ends of all
+partitions; a head, as the page Evidence and the monthly letter show it, is another line, which the script takes behind
+the file. The export is an entry of the trail itself, so this file has one more than the page showed.
 
 audit-trail.jsonl   each row of the audit trail as it is stored, with its hash and its place in the chain
 access-review.json  who may do what, since when and by whom; access-review.csv is the same as a table
@@ -108,7 +115,8 @@ class _Writer:
         yield out.taken()
 
     def _contents(self) -> Iterator[tuple[str, Iterable[bytes]]]:
-        yield "README.txt", [_README.encode()]
+        published = settings.KEYS_PUBLISHED_AT or "those that its operator gives you by another way"
+        yield "README.txt", [_README.replace("{published}", published).encode()]
         yield SCRIPT.name, [SCRIPT.read_bytes()]
         yield "audit-trail.jsonl", self._trail()
         rows = [*access_review.rows_of(self._tenant, self._review)]

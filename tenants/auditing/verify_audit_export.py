@@ -4,7 +4,7 @@
 
 KEYS.json holds the public keys, as /.well-known/pooldesk-keys.json of the installation has them. Compare them with the
 keys that its operator has published elsewhere: who gives you a forged export could give you forged keys as well. A
-public key itself, 64 hex digits, may stand in the place of KEYS.json.
+public key itself, 64 hex digits, may stand in the place of KEYS.json. A name with * stands for all files that fit.
 
 The script says of each file in one sentence whether it is as it was signed, else what is wrong and where. If anything
 is wrong, the exit status is 1. It verifies the signature of the manifest; each row of the audit trail against its
@@ -18,6 +18,7 @@ Sources: RFC 8032 (Ed25519), and docs/auditors.md of Pooldesk for the form of th
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import re
@@ -182,7 +183,13 @@ def check_chain(rows: dict[tuple[str, int], Row], chain: dict[str, Any]) -> None
         previous = ""
         for sequence in range(1, end["rows"] + 1):
             if (partition, sequence) not in rows:
-                raise EvidenceFault(f"{place(partition, sequence)} is missing.")
+                near = [
+                    (what, rows.get((partition, at)))
+                    for what, at in (("after", sequence - 1), ("before", sequence + 1))
+                ]
+                told = [f"{what} line {row[2]} of {row[3]}" for what, row in near if row]
+                where = f" It was {' and '.join(told)}." if told else ""
+                raise EvidenceFault(f"{place(partition, sequence)} is missing.{where}")
             own, before, line, _ = rows[partition, sequence]
             if before != previous:
                 where = place(partition, sequence, line)
@@ -325,13 +332,16 @@ def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any], heads:
     if content.startswith(b"PK"):
         raise EvidenceFault("The zip is cut off or damaged: download it again.")
     page, ends, signature = content.rpartition(PAGE_ENDS)
+    if not ends and not content.lstrip().startswith(b"{"):
+        raise EvidenceFault("This is no zip of evidence, no certificate and no signed page. A CSV is not signed.")
     if not ends:
         said = signed(content, keys, "The certificate")
         return f"unaltered. {said.get('kind', 'A certificate')}, signed by the key {said['key']}."
     said = signed(signature[: -len(b"-->\n")], keys, "The signature of the page")
     if said.get("sha256") != hashlib.sha256(page).hexdigest() or not signature.endswith(b"-->\n"):
         raise EvidenceFault("The page was changed after it was signed.")
-    return f"unaltered. A page, signed by the key {said['key']}."
+    desk, result = said.get("tenant", {}).get("slug", ""), f"{said.get('kind')}: {said.get('result')}"
+    return f"unaltered. A page, signed by the key {said['key']}.{f' Of the desk {desk}, {result}.' if desk else ''}"
 
 
 def say(text: str) -> None:
@@ -363,7 +373,9 @@ def main(arguments: list[str]) -> int:
         return 1
     others: dict[str, Any] = {}
     heads = [one for one in paths if HEAD.fullmatch(one)]
-    for path in (one for one in paths if one not in heads):
+    # Not each shell does it.
+    files = [name for one in paths if one not in heads for name in (sorted(glob.glob(one)) or [one])]
+    for path in files:
         try:
             say(f"{path}: {check_file(path, keys, others, heads)}")
         except (EvidenceFault, AttributeError, *UNREADABLE) as error:

@@ -6,6 +6,7 @@ import hashlib
 from functools import cache, partial
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -29,7 +30,7 @@ from tenants.lifecycle import certificates
 from tenants.membership import auditors, invitation_views, past_roster
 from tenants.membership.stored import AuditorItem
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
+from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 MOST_VERIFIED: Final = 20_000  # rows that are read for one click; a longer trail is verified from its export
 _VISITS: Final = 5  # of operators in the review
@@ -37,26 +38,32 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="audit chain, audit row", trips=4, reads=40)
+@costs(get="auditor", query="audit chain, audit row", trips=4, reads=40)
 @require_safe
 def evidence(request: TenantRequest) -> HttpResponse:
-    """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time."""
+    """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time, and
+    with them a GetItem of an auditor's own access."""
     return _evidence(request)
 
 
 def _evidence(request: TenantRequest, verified: chain.Verified | None = None) -> HttpResponse:
     now, tenant = clock.now().replace(microsecond=0), request.tenant
     reads: list[Any] = [partial(chain.ends_of, tenant.tenant_id), partial(chain.head_of, tenant.repository, now)]
-    ends, head = fan_out(reads)
+    if tenant.is_auditor:
+        reads.append(partial(auditors.find, tenant, tenant.user_id))
+    ends, head, *own = fan_out(reads)
     rows = sum(count for count, _hash in ends.values())
     page: dict[str, Any] = {
+        "own": _shown(own[0]) if own else None,
         "rows": rows,
         "head": head.text,
         "verified": verified,
         "can_verify": rows <= MOST_VERIFIED,
         "keys": list(certificates.known_keys()),
         "script_digest": _script_digest(),
-        "command": f"python3 {audit_export.SCRIPT.name} pooldesk-keys.json evidence.zip",
+        "published_at": settings.KEYS_PUBLISHED_AT,
+        "is_development_key": certificates.is_development_key(),
+        "command": f"python3 {audit_export.SCRIPT.name} pooldesk-keys.json evidence-{tenant.slug}-*.zip",
         "as_of": now,
     }
     return render(request, "auditing/evidence.html", page)
@@ -70,7 +77,14 @@ def _script_digest() -> str:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
-@costs(get="audit chain", query="audit chain, audit row", write="audit chain, audit row", trips=8, reads=60, writes=10)
+@costs(
+    get="audit chain, auditor",
+    query="audit chain, audit row",
+    write="audit chain, audit row",
+    trips=8,
+    reads=60,
+    writes=10,
+)
 @require_POST
 @heavy
 def verify(request: TenantRequest) -> HttpResponse:
@@ -126,7 +140,16 @@ def review(request: TenantRequest) -> HttpResponse:
         page |= {
             "members": found.members,
             "next_url": f"?{urlencode({'after': found.next})}" if found.next else None,
-            "auditors": [_shown(one) for one in found.auditors],
+            "auditors": [
+                {
+                    **_shown(one.item),
+                    "has_second_factor": one.has_second_factor,
+                    "entered_at": one.entered_at,
+                    "all_read": one.all_read,
+                }
+                for one in found.auditors
+            ],
+            "roles": MEMBER_ROLES[::-1],
             "keys": found.keys,
             "visits": found.visits[:_VISITS],
             "parse": clock.parse,
@@ -229,6 +252,23 @@ def end(request: TenantRequest, user: str) -> HttpResponse:
     else:
         messages.success(request, _("The access of %(name)s has ended.") % {"name": item.name})
     return redirect("tenants:auditors")
+
+
+@in_person
+@open_while_closing
+@for_auditors
+@member(Role.OWNER)
+@costs(get="audit chain, auditor", write="audit chain, audit row, auditor, membership", trips=8, reads=10, writes=40)
+@require_POST
+def end_own(request: TenantRequest) -> HttpResponse:
+    """Let an auditor end the own access."""
+    try:
+        auditors.end(request.tenant, user_id=request.tenant.user_id, by=actor_of(request))
+    except Conflict as error:
+        messages.error(request, error.message)
+        return redirect("tenants:evidence")
+    messages.success(request, _("Your access to %(desk)s has ended.") % {"desk": request.tenant.name})
+    return redirect("tenants:pick")
 
 
 @public

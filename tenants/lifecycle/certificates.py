@@ -146,6 +146,11 @@ def signing_key() -> Ed25519PrivateKey:
     return private_key(settings.CERTIFICATE_KEY)
 
 
+def is_development_key() -> bool:
+    """Tell whether this installation signs with the key of development, which is published: so anybody can."""
+    return settings.CERTIFICATE_KEY == settings.DEVELOPMENT_CERTIFICATE_KEY
+
+
 def known_keys() -> dict[str, Ed25519PublicKey]:
     """Return the public keys by their ids, the one that signs first. Raises Invalid for a setting that holds none."""
     present = [signing_key().public_key()] if settings.CERTIFICATE_KEY else []

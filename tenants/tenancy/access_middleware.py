@@ -46,7 +46,7 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
 from tenants.sign_in.profiles import Profile
-from tenants.tenancy import admission, context
+from tenants.tenancy import admission, context, template_context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import ENTERING, WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
 from tenants.tenancy.roles import Role
@@ -154,8 +154,9 @@ def _note_look(request: IdentifiedRequest, tenant: TenantContext) -> None:
     if looked.get(page, 0) > now - LOOK_SECONDS:
         return
     costs.beside(request, ENTERING)
+    name = template_context.title_of(request.resolver_match.view_name if request.resolver_match else "") or page
     recording.record(
-        AuditEntry(tenant.tenant_id, AuditAction.AUDITOR_LOOKED, actor_of(request), "page", page.strip("/"), page)
+        AuditEntry(tenant.tenant_id, AuditAction.AUDITOR_LOOKED, actor_of(request), "page", page.strip("/"), name)
     )
     lately = {path: at for path, at in looked.items() if at > now - LOOK_SECONDS}
     request.session[_LOOKED] = {**lately, page: now}

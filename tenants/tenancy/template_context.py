@@ -192,10 +192,17 @@ def page(request: HttpRequest) -> dict[str, Any]:
     }
 
 
+def title_of(route: str) -> str:
+    """Return the title of a page of the navigation in English, "" for another route. It is translated where it is
+    read."""
+    return next((one.title for pages in DESK_PAGES.values() for one in pages if one.route == route), "")
+
+
 def _price_place(tenant: TenantContext | None) -> str:
     if tenant is not None and tenant.is_owner:
         return price_presenters.place(reverse("tickets:costs"))
-    return price_presenters.place() if settings.DEBUG else ""
+    is_auditor = tenant is not None and tenant.is_auditor
+    return price_presenters.place() if settings.DEBUG and not is_auditor else ""
 
 
 def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> tuple[MainPage, ...]:

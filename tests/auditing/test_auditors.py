@@ -120,7 +120,7 @@ def test_an_auditor_is_refused_by_every_page_that_is_not_marked_for_auditors(acm
     """Each route of the portal is walked, so that a new one is refused without a change here."""
     ada, opened = audit(acme), set()
     ada.at_desk = str  # type: ignore[method-assign]  # each address as it stands
-    for route, view in ROUTES:
+    for route, view in sorted(ROUTES, key=lambda one: one[0].endswith("evidence/end/")):  # it ends the walk
         access = view.access  # type: ignore[attr-defined]
         if access.level != "member":
             continue
@@ -135,7 +135,7 @@ def test_an_auditor_is_refused_by_every_page_that_is_not_marked_for_auditors(acm
         else:
             assert (read.status_code, written.status_code) == (403, 403), route
     assert opened == {
-        *("evidence/", "evidence/verify/", "evidence/download/", "access-review/"),
+        *("evidence/", "evidence/verify/", "evidence/download/", "evidence/end/", "access-review/"),
         *("audit/", "audit/export/", "settings/access/"),
         *("settings/isolation/", "settings/isolation/files/<str:run>/"),
     }
@@ -270,7 +270,7 @@ def test_a_look_of_an_auditor_is_in_the_trail_once_in_a_while(world: World, monk
         ada.get(FIRST)
         ada.get("/acme/desk/access-review/")
     looks = [one for one in sentences(world) if "looked" in one]
-    assert looks == [f"{ADA} looked, as an auditor, at {page}" for page in ("/acme/desk/access-review/", FIRST)]
+    assert looks == [f"{ADA} looked, as an auditor, at {page}" for page in ("Access review", "Evidence")]
     monkeypatch.setattr(access_middleware, "LOOK_SECONDS", 0)
     ada.get(FIRST)
     assert len([one for one in sentences(world) if "looked" in one]) == 3
@@ -296,7 +296,7 @@ def test_what_auditors_pages_cost(world: World) -> None:
     for address in (FIRST, "/desk/access-review/", "/desk/audit/"):
         ada.get(address)  # the look is in the trail now
     bills = [spent(ada, address) for address in (FIRST, "/desk/access-review/", "/desk/audit/")]
-    assert [(bill.trips, len(bill.calls), bill.write_units) for bill in bills] == [(2, 3, 0), (4, 12, 0), (2, 2, 0)]
+    assert [(bill.trips, len(bill.calls), bill.write_units) for bill in bills] == [(2, 4, 0), (4, 14, 0), (2, 2, 0)]
 
 
 def test_a_desk_that_is_renamed_is_the_auditors_by_its_new_name(world: World) -> None:
@@ -325,3 +325,23 @@ def test_the_chain_of_a_desk_with_an_auditor_is_whole_and_both_sides_of_the_acce
     assert (membership.ends_at, membership.kept_until) == (item.ends_at, item.kept_until)
     assert int(item.kept_until) == int((clock.parse(item.ends_at) + auditors.KEPT).timestamp())
     assert chain.verify(tenant_id).findings == []
+
+
+def test_an_auditor_sees_the_own_end_and_purpose_and_ends_the_access(world: World) -> None:
+    ada = audit(world)
+    page = ada.get(FIRST).content.decode()
+    assert all(text in page for text in ("ISO 27001", "once in 15 minutes", "End my access now"))
+    assert access_middleware.LOOK_SECONDS == 15 * 60
+    assert "End my access" not in world.browser("alice", "acme").get("/desk/evidence/").content.decode()
+    assert world.browser("alice", "acme").send("/desk/evidence/end/").status_code == 404
+    assert ada.send("/desk/evidence/end/").status_code == 302
+    assert sentences(world)[0] == f"{ADA} ended the access of the auditor {ADA}"
+    assert ada.get(FIRST).status_code != 200
+
+
+def test_an_auditor_is_led_to_the_audit_pages_alone(world: World) -> None:
+    page = audit(world).get("/acme/nothing/").content.decode()
+    assert "Go to the evidence" in page
+    assert "Go to the queue" not in page
+    assert "Next or previous ticket" not in page
+    assert 'class="price' not in page

@@ -176,7 +176,10 @@ def _claimed(files: Files) -> Files:
 
 TAMPERINGS: dict[str, tuple[Callable[[Files], Files], str]] = {
     "a row is altered": (_altered, r"Row \d+ of chain partition \d \(line 12 of audit-trail.jsonl\), of 20.*altered"),
-    "a row is removed": (_without(1), r"Row 2 of chain partition \d is missing\."),
+    "a row is removed": (
+        _without(1),
+        r"Row 2 of .* is missing\. It was after line \d+ of 20\S+ and before line \d+ of 20",
+    ),
     "the last row is removed": (_without(-1), r"Row \d+ of chain partition \d is missing\."),
     "a row in the middle is replaced": (_replaced, r"Row 3 of chain .* does not follow the row before it: one of them"),
     "rows are hashed anew": (_rehashed, r"Row \d+ of chain partition \d was replaced: it is not the last row"),
@@ -263,6 +266,33 @@ def test_the_script_verifies_a_certificate(tmp_path: Path, capsys: pytest.Captur
     assert "NOT GOOD" in bad
 
 
+def test_a_name_with_a_star_stands_for_all_files_that_fit_and_a_csv_is_told_to_be_unsigned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = Ed25519PrivateKey.generate()
+    for name in ("evidence-b.zip", "evidence-a.zip"):
+        (tmp_path / name).write_bytes(certificates.sign({"number": 1}, key))
+    (tmp_path / "audit.csv").write_text("time (UTC),person\n")
+    public = key.public_key().public_bytes_raw().hex()
+    assert verify_audit_export.main([public, str(tmp_path / "evidence-*.zip"), str(tmp_path / "audit.csv")]) == 1
+    first, second, csv = capsys.readouterr().out.splitlines()
+    assert [Path(line.partition(":")[0]).name for line in (first, second)] == ["evidence-a.zip", "evidence-b.zip"]
+    assert csv.endswith("A CSV is not signed.")
+
+
+def test_evidence_says_where_the_keys_are_published_and_whether_everybody_can_sign(world: World, settings: Any) -> None:
+    ada = audit(world)
+    page = ada.get("/desk/evidence/").content.decode()
+    assert "has not said where else they are published" in page
+    assert "its signatures prove nothing" not in page
+    settings.KEYS_PUBLISHED_AT = "https://status.example/keys"
+    settings.CERTIFICATE_KEY = settings.DEVELOPMENT_CERTIFICATE_KEY
+    page = ada.get("/desk/evidence/").content.decode()
+    assert 'href="https://status.example/keys"' in page
+    assert "its signatures prove nothing" in page
+    assert b"compare them with https://status.example/keys." in exported(ada)["README.txt"]
+
+
 def test_the_review_says_who_gave_which_role_and_when(world: World) -> None:
     alice, ada = world.context("alice", "acme"), audit(world)
     by = recording.Actor(alice.user_id, "alice@example.com", "test")
@@ -282,10 +312,13 @@ def test_the_review_says_who_gave_which_role_and_when(world: World) -> None:
     assert (bob.role, bob.granted_by, bob.has_second_factor) == (Role.ADMIN, "alice@example.com", False)
     assert bob.granted_at is not None
     assert bob.entered_at is not None
+    assert (found["Alice Example"].granted_by, found["Alice Example"].entered_at) == ("Pooldesk", None)
     page = ada.get("/desk/access-review/").content.decode()
     assert all(text in page for text in ("Bob Example", "by alice@example.com", key.name, "ISO 27001"))
+    assert all(text in page for text in ("can work on tickets and manage members", "none recorded", "Times are in UTC"))
     rows = json.loads(exported(ada)["access-review.json"])
     assert {row["kind"] for row in rows} == {"member", "auditor", "API key"}
+    assert next(row["by"] for row in rows if row["name"] == "Alice Example") == "Pooldesk"
     (row,) = [row for row in rows if row["name"] == "Bob Example"]
     assert (row["may"], row["by"], row["second factor"]) == ("admin", "alice@example.com", "no")
     assert row["since (UTC)"] == clock.stamp(bob.granted_at)

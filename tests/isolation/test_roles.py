@@ -97,7 +97,7 @@ PAGES = {
         "desk/settings/close/", "desk/settings/close/undo/",
         "desk/settings/sign-in/",
         *(f"desk/settings/isolation/{page}" for page in ("", "attack/", "stop/", "files/<str:run>/")),
-        "desk/evidence/", "desk/evidence/verify/", "desk/evidence/download/", "desk/access-review/",
+        *(f"desk/evidence/{page}" for page in ("", "verify/", "download/", "end/")), "desk/access-review/",
         "desk/auditors/", "desk/auditors/<str:user>/until/", "desk/auditors/<str:user>/end/",
         "desk/settings/isolation/",
         *(f"desk/settings/isolation/{act}/" for act in ("attack", "stop", "files/<str:run>")),

@@ -96,7 +96,7 @@ def stored() -> Counter[str]:
 
 
 def downloaded(alice: Browser) -> bytes:
-    (link,) = re.findall(r'href="([^"]+/isolation/files/[^"]+)"', alice.get(PAGE).content.decode())
+    (link, *_) = re.findall(r'href="([^"]+/isolation/files/[^"]+)"', alice.get(PAGE).content.decode())
     answer = alice.get(link)
     assert re.fullmatch(r'attachment; filename="acme-isolation-[\d-]+-\w{6}\.html"', answer["Content-Disposition"])
     return answer.content
@@ -104,13 +104,18 @@ def downloaded(alice: Browser) -> bytes:
 
 def test_an_owner_attacks_the_desk_and_sees_that_each_attempt_was_refused(acme: World, alice: Browser) -> None:
     before = stored()
-    assert "Nobody has tried it yet" in text(alice)
+    assert "You have ordered no attack yet" in text(alice)
     assert alice.send(f"{PAGE}attack/").status_code == 302
     assert "It begins within seconds" in text(alice)
     assert work() == 1
     page, item = text(alice), item_of(acme)
-    assert "Yes, as far as anybody tried: 2,000 attempts in another desk's name, and each one was refused." in page
-    assert "It was not tried: it is asked only where the database is Amazon DynamoDB" in page
+    assert "Yes, as far as this attack tried: 2,000 attempts in the name of a desk that does not exist" in page
+    assert "on this database two layers keep desks apart and not three" in page
+    assert "2 of 3 attacks are left today" in page
+    found, made_up = item.filled.count("1"), sum(item.filled[number % A_TURN] == "0" for number in range(2000))
+    assert f"Items of {found} of {A_TURN} kinds of keys were found on this desk." in page
+    assert f"{made_up:,} of 2,000 attempts used a made-up key" in page
+    assert "The attack begins" not in page
     assert (item.state, item.tried, item.own_asked) == (run_requests.HELD, 2000, item.own_answered)
     assert {*item.answers} == {attack.GUARD, attack.KEYS}
     assert item.own_asked > 3
@@ -481,8 +486,10 @@ def test_a_proof_that_was_made_elsewhere_is_shown_to_owners(alice: Browser, tmp_
     assert (ended.status, "1 of 2 broken layers noticed" in ended.out) == (0, True), ended.err
     page = text(alice)
     assert "version 1.1.0, on Amazon DynamoDB, eu-central-1: 4,600 hostile requests" in page
-    assert "1 of 2 broken layers were noticed." in page
-    assert "policy: b not noticed" in page
+    assert "1 of 2 mistakes were noticed." in page
+    assert "Policies with a mistake" in page
+    assert "b not noticed 20,000" in page
+    assert "a a request that was let through: x 7" in page
 
 
 @pytest.mark.parametrize("report", ["{}", "[]", "no json", json.dumps({**REPORT, "mutants": []})])

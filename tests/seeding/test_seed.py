@@ -18,6 +18,7 @@ from portal.dynamo import meter
 from portal.dynamo.store import Store
 from portal.errors import Unavailable
 from tenants.audit_trail.recording import SYSTEM
+from tenants.auditing import access_review
 from tenants.lifecycle import closing_mails, desk_closing
 from tenants.membership import members
 from tenants.sign_in import accounts
@@ -93,6 +94,13 @@ def test_the_people_of_the_demonstration_can_sign_in_and_are_where_they_belong(e
         "vera": {"acme: viewer"},
         "root": set(),
     }
+
+
+def test_the_audit_trail_says_who_made_each_of_them_a_member(engine: None) -> None:
+    seeded("--tenants", 1, "--tickets", 1, "--users", 2)
+    found = access_review.page(acme()).members
+    assert {member.granted_by for member in found} == {"Pooldesk (seed)"}
+    assert len(found) == 5
 
 
 def test_each_tenant_has_an_owner_and_agents_and_the_usual_size_is_modest(engine: None) -> None:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop, ngettext
 from portal import clock
 from portal.dynamo.store import Store
 from portal.web import locales
+from tenants.auditing import audit_export
 from tenants.membership import members
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy import context
@@ -22,13 +23,28 @@ from tickets.isolation_runs.attack import CROSSED, GUARD, IAM, KEYS
 from tickets.isolation_runs.attempts import IsolationAttempt, RunPlan
 from tickets.isolation_runs.stored import IsolationRunItem, PlatformProofItem
 
-VERIFY: Final = "manage.py verify_certificate FILE --keys KEYS"  # as a person types it
+VERIFY: Final = f"python3 {audit_export.SCRIPT.name} pooldesk-keys.json REPORT.html"  # as a person types it
+_REFUSED: Final = "refused an honest "  # of what a proof says of a mistake
 SHOWN: Final = 8  # of the last attempts
 _ANSWERS: Final = {
     KEYS: gettext_noop("Refused by the keys."),
     GUARD: gettext_noop("Refused by the guard."),
     IAM: gettext_noop("Refused by IAM."),
     CROSSED: gettext_noop("It got through."),
+}
+# Plain titles of the kinds whose names say nothing to people outside of the project. Others are shown by their names.
+_TITLES: Final = {
+    "other items": gettext_noop("items that belong to no desk"),
+    "aggregates": gettext_noop("counts for the dashboard and reports"),
+    "arrival": gettext_noop("progress of a desk's import"),
+    "due": gettext_noop("when snoozed tickets wake"),
+    "endpoints": gettext_noop("webhooks"),
+    "fences of moves": gettext_noop("locks while a desk moves"),
+    "heat": gettext_noop("load of ticket shards"),
+    "hold": gettext_noop("deliveries that are paused"),
+    "markers of barriers": gettext_noop("marks by which counts are brought up to date"),
+    "noise": gettext_noop("load figures"),
+    "outbox": gettext_noop("events and mails that wait to be sent"),
 }
 _LAYERS: Final = (
     (
@@ -56,16 +72,21 @@ _AREAS: Final = {
 }
 
 
-def verdict(item: IsolationRunItem | None) -> dict[str, Any]:
+def verdict(item: IsolationRunItem | None, *, can_attack: bool = True) -> dict[str, Any]:
     """Answer the page's question in a word and a sentence, with the tone that goes with it."""
     if item is None:
-        return _said("info", _("Nobody has tried it yet"), _("Attack your desk below, and see what refuses it."))
+        if can_attack:
+            return _said("info", _("You have ordered no attack yet"), _("Order one here, and see what refuses it."))
+        return _said("info", _("No attack was ordered yet"), _("An owner of this desk can order one on this page."))
     when = clock.parse(item.ended_at or item.begun_at)
     tried = ngettext("%(num)s attempt", "%(num)s attempts", int(item.tried)) % {
         "num": locales.current().number(int(item.tried))
     }
     if item.state == run_requests.HELD:
-        told = _("Yes, as far as anybody tried: %(tried)s in another desk's name, and each one was refused.")
+        told = _(
+            "Yes, as far as this attack tried: %(tried)s in the name of a desk that does not exist, and each one was "
+            "refused."
+        )
         return _said("success", told % {"tried": tried}, when=when)
     if item.state == run_requests.CROSSED:
         told = _("No. An attempt got through, and the attack stopped there. The platform's operators were alerted.")
@@ -76,6 +97,8 @@ def verdict(item: IsolationRunItem | None) -> dict[str, Any]:
     if item.state == run_requests.CANCELLED:
         told = _("The last attack was stopped after %(tried)s. None of them got through.")
         return _said("info", told % {"tried": tried}, when=when)
+    if item.state == run_requests.CANCELLING:
+        return _said("info", _("The attack is being stopped"))
     return _said("info", _("Your desk is being attacked"))
 
 
@@ -90,19 +113,46 @@ def run_page(item: IsolationRunItem, plan: RunPlan) -> dict[str, Any]:
     return {
         "item": item,
         "is_running": run_requests.RUNS.goes_on(item),
-        "latest": [said(plan.attempt(n), answers[n]) for n in reversed(range(len(answers)))][:SHOWN],
+        "latest": _latest(plan, answers),
         "crossing": said(plan.attempt(len(answers) - 1), CROSSED) if CROSSED in answers else None,
         "layers": layers(item),
         "kinds": by_kind(plan, answers, item.filled) if answers else [],
-        "iam": bool(run_requests.tally_of(item)[IAM]),
+        "made_up": _made_up(plan, answers, item.filled) if answers else None,
     }
+
+
+def _latest(plan: RunPlan, answers: str) -> list[dict[str, Any]]:
+    """Return the last attempts, one of each sort: neighbours try the same on other kinds of keys."""
+    found: dict[str, dict[str, Any]] = {}
+    for number in reversed(range(len(answers))):
+        attempt = plan.attempt(number)
+        if attempt.trick.says not in found:
+            found[attempt.trick.says] = said(attempt, answers[number])
+        if len(found) == SHOWN:
+            break
+    return [*found.values()]
+
+
+def _made_up(plan: RunPlan, answers: str, filled: str) -> dict[str, int]:
+    """Count the kinds of keys that the desk has, all kinds, and the attempts with a key that was made up."""
+    lacking = {place for place in range(len(plan.kinds)) if filled[place : place + 1] != "1"}
+    return {
+        "found": len(plan.kinds) - len(lacking),
+        "kinds": len(plan.kinds),
+        "attempts": sum(number % len(plan.kinds) in lacking for number in range(len(answers))),
+    }
+
+
+def title_of(kind: str) -> str:
+    """Return the name of a kind of key as people read it."""
+    return _(_TITLES[kind]) if kind in _TITLES else kind
 
 
 def said(attempt: IsolationAttempt, answer: str) -> dict[str, Any]:
     """Return one attempt in words."""
     return {
         "number": attempt.number + 1,
-        "what": attempt.kind.what,
+        "what": title_of(attempt.kind.what),
         "place": attempt.kind.place,
         "is_index": attempt.kind.index is not None,
         "says": _(attempt.trick.says),
@@ -124,7 +174,7 @@ def by_kind(plan: RunPlan, answers: str, filled: str) -> list[dict[str, Any]]:
         counted[number % len(plan.kinds)][answer] += 1
     rows = [
         {
-            "what": kind.what,
+            "what": title_of(kind.what),
             "place": kind.place,
             "is_index": kind.index is not None,
             "has": filled[place : place + 1] == "1",
@@ -143,8 +193,11 @@ def proof_page(item: PlatformProofItem | None) -> dict[str, Any] | None:
     """Return what a page says of the operators' last proof."""
     if item is None:
         return None
-    found = platform_proofs.mutants_of(item)
-    areas = Counter(one.mistake.partition(":")[0] for one in found)
+    areas: dict[str, list[dict[str, Any]]] = {}
+    for one in platform_proofs.mutants_of(item):
+        area, _colon, mistake = one.mistake.partition(": ")
+        told = {"mistake": mistake or area, "noticed_by": _noticed(one.noticed_by), "attempts": one.attempts}
+        areas.setdefault(area, []).append(told)
     return {
         "when": clock.parse(item.name),
         "holds": bool(item.holds),
@@ -156,9 +209,23 @@ def proof_page(item: PlatformProofItem | None) -> dict[str, Any] | None:
         "broken": int(item.broken),
         "engine": item.engine,
         "release": item.release,
-        "areas": [{"name": _(_AREAS.get(name, name)), "count": count} for name, count in areas.most_common()],
-        "mutants": found,
+        "areas": [
+            {"name": _(_AREAS[name]) if name in _AREAS else name, "mistakes": several}
+            for name, several in sorted(areas.items(), key=lambda area: -len(area[1]))
+        ],
     }
+
+
+def _noticed(by: str) -> str:
+    """Return in words what gave a mistake away, "" for nothing."""
+    sort, _colon, what = by.partition(": ")
+    if sort == "not kept":
+        return _("a promise that no longer held: %(promise)s") % {"promise": what}
+    if sort == "let through":
+        return _("a request that was let through: %(request)s") % {"request": what}
+    if by.startswith(_REFUSED):
+        return _("a rightful request that was refused: %(operation)s") % {"operation": by.removeprefix(_REFUSED)}
+    return by
 
 
 def former_page(items: list[IsolationRunItem]) -> Iterator[dict[str, Any]]:
@@ -187,6 +254,7 @@ def signed(tenant: TenantItem, item: IsolationRunItem, plan: RunPlan) -> str:
     desk = context.for_system(tenant)
     asker = next((m for m in members.owners_of(Store("tenant", tenant.tenant_id)) if m.id == item.by_id), None)
     with locales.shown_in(asker.locale_at(desk) if asker else Profile().locale(desk.chosen_zone, desk.chosen_language)):
+        told = run_page(item, plan)
         page = {
             "tenant": tenant,
             "item": item,
@@ -196,6 +264,8 @@ def signed(tenant: TenantItem, item: IsolationRunItem, plan: RunPlan) -> str:
             "attempts": [said(plan.attempt(number), answer) for number, answer in enumerate(item.answers)],
             "command": VERIFY,
             "is_aws": item.engine.startswith("Amazon"),
-            **{name: value for name, value in run_page(item, plan).items() if name in ("layers", "kinds", "iam")},
+            "layers": told["layers"],
+            "kinds": told["kinds"],
+            "made_up_keys": told["made_up"],
         }
         return render_to_string("isolation_runs/report.html", page)

@@ -8,7 +8,6 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
@@ -35,7 +34,7 @@ def isolation_page(request: TenantRequest) -> HttpResponse:
     )
     item, former, proof = read
     page = {
-        "verdict": presenters.verdict(item),
+        "verdict": presenters.verdict(item, can_attack=tenant.is_owner),
         "run": presenters.run_page(item, plan) if item else None,
         "layers": presenters.layers(item),
         "former": [*presenters.former_page(former)],
@@ -68,7 +67,7 @@ _changes_run: Final = declare(
 @require_POST
 def attack(request: TenantRequest) -> HttpResponse:
     """Ask for a run."""
-    return _done(request, run_requests.ask, gettext("The attack begins within seconds."))
+    return _done(request, run_requests.ask)
 
 
 @in_person
@@ -77,7 +76,7 @@ def attack(request: TenantRequest) -> HttpResponse:
 @require_POST
 def stop(request: TenantRequest) -> HttpResponse:
     """End the run that is at work."""
-    return _done(request, run_requests.cancel, gettext("The attack is being stopped."))
+    return _done(request, run_requests.cancel)
 
 
 @for_auditors
@@ -92,11 +91,10 @@ def download(request: TenantRequest, run: str) -> HttpResponse:
     return HttpResponse(content, content_type="text/html; charset=utf-8", headers=headers)
 
 
-def _done(request: TenantRequest, act: Callable[..., None], said: str) -> HttpResponse:
+def _done(request: TenantRequest, act: Callable[..., None]) -> HttpResponse:
+    # Without a message: the page says how far the run is, and a message would still stand there when it has ended.
     try:
         act(request.tenant, by=actor_of(request))
     except (Conflict, Throttled) as error:
         messages.error(request, error.message)
-    else:
-        messages.success(request, said)
     return redirect("tickets:isolation")

@@ -16,7 +16,7 @@ from django.contrib.auth.hashers import make_password
 
 from portal.dynamo.store import Store
 from portal.errors import Conflict, NotFound
-from tenants.audit_trail.recording import SYSTEM
+from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
@@ -95,6 +95,7 @@ def load(name: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
+_SEED: Final = Actor(origin="seed")  # in audit trails
 _STRANGER = " This seed did not make it: use the --seed that did, or an empty database."
 
 
@@ -135,7 +136,7 @@ def ensure_tenant(desk: CastDesk) -> TenantItem:
         tenant = tenant_directory.find(desk.slug)
     except NotFound:
         tenant = tenant_lifecycle.create(
-            name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id, by=SYSTEM
+            name=desk.name, slug=desk.slug, owner=_user(desk.owner), tenant_id=desk.tenant_id, by=_SEED
         )
     if tenant.tenant_id != desk.tenant_id:
         raise Conflict(f"A tenant with the slug {desk.slug} exists already.{_STRANGER}")
@@ -144,7 +145,7 @@ def ensure_tenant(desk: CastDesk) -> TenantItem:
         if member.person.id not in known:
             # The list above may be a moment behind.
             with suppress(Conflict):
-                member_changes.seed_member(_user(member.person), tenant, member.role)
+                member_changes.add(user=_user(member.person), tenant=tenant, role=member.role, by=_SEED)
     return tenant
 
 
