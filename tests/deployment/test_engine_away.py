@@ -86,7 +86,7 @@ def portal(way: Way, tmp_path: Path) -> Iterator[Version]:
     point_at(f"http://{LOOPBACK}:{way.port}", environ)
     version = Version("today", Path(settings.BASE_DIR), dict(environ), tmp_path)
     yield version
-    version.kill()
+    version.close()
 
 
 class TimedPerson(PersistentPerson):

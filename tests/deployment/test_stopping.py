@@ -13,17 +13,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from delivery.queues import consumer, message_handling
+from portal.engines.endpoint import port_obstacle
 from portal.management import worker_command
 from portal.web import gunicorn_config
-from tests.browser.portal_process import Portal, serve
 from tests.support.api_client import ApiClient, api_client
+from tests.support.deployed import Process, Version
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.world import World
 
@@ -41,6 +42,7 @@ def test_each_kind_of_process_gives_up_in_time() -> None:
 HANGING = """
 import os, signal, threading, django
 django.setup()
+from portal.engines.endpoint import port_obstacle
 from portal.management import worker_command
 worker_command.STOP_SECONDS = 0.1
 
@@ -74,7 +76,7 @@ class Traffic:
 
     def __init__(self, client: ApiClient) -> None:
         self._key = client.key
-        self._servers: list[Portal] = []
+        self._servers: list[Process] = []
         self._stopping = threading.Event()
         self._numbers = itertools.count()
         self.answers: Counter[str] = Counter()  # by server
@@ -93,10 +95,10 @@ class Traffic:
             for thread in threads:
                 thread.join()
 
-    def register(self, server: Portal) -> None:
+    def register(self, server: Process) -> None:
         self._servers = [*self._servers, server]
 
-    def deregister(self, server: Portal) -> None:
+    def deregister(self, server: Process) -> None:
         self._servers = [one for one in self._servers if one is not server]
 
     def _client(self) -> None:
@@ -114,7 +116,7 @@ class Traffic:
         for connection in connections.values():
             connection.close()
 
-    def _ask(self, server: Portal, connection: http.client.HTTPConnection, number: int) -> None:
+    def _ask(self, server: Process, connection: http.client.HTTPConnection, number: int) -> None:
         headers = {"Authorization": f"Bearer {self._key}", "Idempotency-Key": f"restart-{number:08}"}
         try:
             if number % 5 == 0:
@@ -142,22 +144,20 @@ def test_a_rolling_restart_under_load_fails_no_request_and_writes_each_ticket_on
 ) -> None:
     client = api_client(world)
     traffic = Traffic(client)
-    with ExitStack() as running:
-        stacks = [running.enter_context(ExitStack()) for _ in range(2)]
-        servers = [stack.enter_context(serve(tmp_path / f"old-{n}.log", **ROOM)) for n, stack in enumerate(stacks)]
-        # Before anybody asks: what is asked while they start is no part of a restart, and takes most of the time.
-        successors = [running.enter_context(serve(tmp_path / f"new-{n}.log", **ROOM)) for n in range(2)]
+    with closing(Version("today", settings.BASE_DIR, {**os.environ, **ROOM}, tmp_path)) as version:
+        # Before anybody asks: what is asked while they start is no part of a restart.
+        servers, successors = ([version.web() for _ in range(2)] for _ in range(2))
+        for server in (*servers, *successors):
+            wait_until(lambda server=server: port_obstacle(server.port))
         for server in servers:
             traffic.register(server)
         with traffic.flowing():
-            for old, new, stack in zip(servers, successors, stacks, strict=True):
+            for old, new in zip(servers, successors, strict=True):
                 before = traffic.answers[old.url]
                 wait_until(lambda old=old, before=before: traffic.answers[old.url] > before + PER_SECOND)
                 traffic.register(new)
                 traffic.deregister(old)
-                stack.close()  # SIGTERM, while what was sent to it is at work
-                assert old.child is not None
-                assert old.child.poll() == 0
+                assert version.stop(old) == 0, "by SIGTERM, while what was sent to it is at work"
                 wait_until(lambda new=new: traffic.answers[new.url] > PER_SECOND // 2)
     assert traffic.failed == []
     stored = client.ask("/tickets?limit=1").json()

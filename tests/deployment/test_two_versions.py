@@ -35,7 +35,7 @@ from tests.support.waiting import PATIENCE, wait_until
 TODAY: Final = Path(settings.BASE_DIR)
 RECORD: Final = TODAY / "infra" / "last_release.txt"
 PRIORITIES: Final = ("low", "high", "urgent", "normal")
-ROUNDS: Final = 3  # of each person, while the same processes run
+ROUNDS: Final = 2  # of each person, while the same processes run
 
 
 class Balancer:
@@ -233,7 +233,7 @@ def versions(last_release: Path, receiver: Receiver, tmp_path: Path) -> Iterator
         environ |= {"WEBHOOK_RECEIVER": f"http://{LOOPBACK}:{receiver.server_port}"}
         both = [Version(name, tree, environ, tmp_path) for name, tree in (("old", last_release), ("new", TODAY))]
         for version in both:
-            ending.callback(version.kill)
+            ending.callback(version.close)
         yield both[0], both[1]
 
 

@@ -400,10 +400,11 @@ def test_it_finds_its_data_again_says_what_a_killed_ministack_has_lost_and_ends_
 @linux
 def test_a_dynamodb_local_that_is_killed_loses_nothing_and_has_queues_beside_it(tmp_path: Path) -> None:
     try:
-        dynamodb_local.install()
+        installed = dynamodb_local.install()
     except dynamodb_local.InstallError as reason:
         pytest.skip(str(reason))
     demo = Demo(tmp_path, FILES | QUEUES)
+    demo.environ["XDG_CACHE_HOME"] = str(installed.parents[2])
     demo.options += ["--engine", "dynamodb-local"]
     try:
         started = demo.start()

@@ -1,92 +1,158 @@
-"""A version of the portal as it is deployed: a web server and workers in processes of their own, on an engine that the
-test has started, for tests that run two of them or stop the engine."""
+"""A version of the portal as it is deployed: a web server and workers in processes of their own, for tests that run two
+versions, or stop processes or the engine."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from portal.engines.endpoint import LOOPBACK, free_port
-from portal.engines.processes import Child
-from tests.support.waiting import PATIENCE
 
 PEOPLE: Final = ("alice", "bob", "vera")  # of the desk Acme
 PASSWORD: Final = "demo-pass-123"
 SCOPES: Final = "tickets:read,tickets:write,comments:write,webhooks:manage"
 LEASE_SECONDS: Final = "2"  # after which another stream worker goes on for one that was killed
 
-SCRIPT: Final = """
-import json, sys, django
-django.setup()
-from django.core.management import call_command
-import portal
-print(portal.__path__[0], file=sys.stderr)
-for line in json.loads(sys.argv[1]):
-    call_command(*line)
+# Loads the code once; each process is forked from there, as gunicorn's own are, and is in all else as it is deployed.
+LAUNCHER: Final = """
+import json, os, signal, sys
+import portal.wsgi, gunicorn.app.wsgiapp
+from django.core import management
+for name in ("run_stream", "run_dispatch", "run_delivery", "create_tables"):
+    management.load_command_class(management.get_commands()[name], name)
+print(portal.__path__[0], flush=True)
+started = []
+for line in sys.stdin:
+    asked = json.loads(line)
+    if isinstance(asked, int):
+        print(os.waitstatus_to_exitcode(os.waitpid(asked, 0)[1]), flush=True)
+        started.remove(asked)
+    elif child := os.fork():
+        started.append(child)
+    else:
+        break
+else:
+    for pid in started:
+        os.killpg(pid, signal.SIGKILL)
+    sys.exit()
+os.setsid()
+print(os.getpid(), flush=True)
+lines, log = asked
+for number, name in enumerate((os.devnull, log + ".out", log + ".err")):
+    os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
+for line in lines:
+    if line[0] == "gunicorn":
+        sys.argv = line
+        gunicorn.app.wsgiapp.run()
+    management.call_command(*line)
 """
 
 
+@dataclass(frozen=True)
+class Process:
+    """One process of a version, which leads a group of its own. A web server has a port."""
+
+    kind: str
+    pid: int
+    log: Path
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+
 class Version:
-    """One version of the code, and the processes of it."""
+    """One version of the code, and the processes of it, which end with `close`."""
 
     def __init__(self, name: str, tree: Path, environ: dict[str, str], logs: Path) -> None:
         self.name, self.tree, self._logs, self._number = name, tree, logs, count()
         self._environ = {
-            "NEW_PASSWORD": PASSWORD,
-            **environ,
-            "DJANGO_SETTINGS_MODULE": "tests.settings",
-            "DEBUG": "false",
-            "SECRET_KEY": "k" * 60,
-        }
-        self._children: list[Child] = []
+            "NEW_PASSWORD": PASSWORD, **environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false",
+        }  # fmt: skip
+        self._processes: list[Process] = []
+
+    @cached_property
+    def _launcher(self) -> subprocess.Popen[str]:
+        pipe, command = subprocess.PIPE, [sys.executable, "-c", LAUNCHER]
+        launcher = subprocess.Popen(command, cwd=self.tree, env=self._environ, stdin=pipe, stdout=pipe, text=True)
+        assert launcher.stdout is not None
+        assert launcher.stdout.readline() == f"{self.tree / 'portal'}\n", "the code is that of this version"
+        return launcher
+
+    def _ask(self, what: object) -> int:
+        asked, told = self._launcher.stdin, self._launcher.stdout
+        assert asked is not None
+        assert told is not None
+        asked.write(json.dumps(what) + "\n")
+        asked.flush()
+        return int(told.readline())
 
     def run(self, *lines: list[str]) -> str:
         """Run management commands in one process, and return what they print."""
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, json.dumps(lines)], cwd=self.tree, env=self._environ, timeout=PATIENCE,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{self.name}: {done.stdout}{done.stderr}"
-        assert done.stderr.startswith(f"{self.tree / 'portal'}\n"), "the code is that of this version"
-        return done.stdout
+        process = self._start("commands", *lines)
+        status, printed = self._ask(process.pid), process.log.with_suffix(".out").read_text()
+        assert status == 0, f"{self.name}: {printed}{process.log.with_suffix('.err').read_text()}"
+        return printed
 
     def start(self) -> int:
-        """Start a web server and the workers. Return the port, which answers after some seconds."""
-        port = free_port()
-        web = ["-m", "gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi", "--log-level=warning"]
-        self._spawn("web", *web, "--bind", f"{LOOPBACK}:{port}", "--workers", "1")
-        self._spawn("stream", "manage.py", "run_stream", "--lease", LEASE_SECONDS, "--metrics", "0")
-        self._spawn("dispatch", "manage.py", "run_dispatch", "--lease", LEASE_SECONDS, "--metrics", "0")
-        self._spawn("delivery", "manage.py", "run_delivery", "--metrics", "0")
-        return port
+        """Start a web server and the workers. Return the port, which answers after a moment."""
+        web = self.web()
+        for name, *options in (
+            ("stream", "--lease", LEASE_SECONDS),
+            ("dispatch", "--lease", LEASE_SECONDS),
+            ("delivery",),
+        ):
+            self._processes.append(self._start(name, [f"run_{name}", *options, "--metrics", "0"]))
+        return web.port
 
-    def _spawn(self, kind: str, *arguments: str) -> None:
-        with (self._logs / f"{self.name}-{kind}-{next(self._number)}.log").open("wb") as log:
-            command = ["env", "-C", str(self.tree), sys.executable, *arguments]
-            self._children.append(Child(kind, command, env=self._environ, output=log))
+    def web(self) -> Process:
+        """Start a web server."""
+        port = free_port()
+        line = ["gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi", "--log-level=warning"]
+        web = self._start("web", [*line, "--bind", f"{LOOPBACK}:{port}", "--workers", "1"], port=port)
+        self._processes.append(web)
+        return web
+
+    def _start(self, kind: str, *lines: list[str], port: int = 0) -> Process:
+        log = self._logs / f"{self.name}-{kind}-{next(self._number)}"
+        return Process(kind, self._ask([lines, str(log)]), log, port)
+
+    def stop(self, process: Process) -> int:
+        """End a process as a deployment does; its exit status."""
+        self._processes.remove(process)
+        os.kill(process.pid, signal.SIGTERM)
+        return self._ask(process.pid)
 
     def kill(self) -> None:
         """End all processes at once, in the midst of what they do."""
-        for child in self._children:
-            child.kill()
-        self._children.clear()
+        for process in self._processes:
+            os.killpg(process.pid, signal.SIGKILL)
+        while self._processes:
+            self._ask(self._processes.pop().pid)
+
+    def close(self) -> None:
+        self._launcher.communicate()
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """End all processes as a deployment does, meanwhile. Fails where one ends with an error, or not by itself."""
-        with ThreadPoolExecutor() as pool:
-            ends = {child: pool.submit(child.stop, seconds=PATIENCE) for child in self._children}
-            yield
-        ended = {child.name: (stopped.result(), child.poll()) for child, stopped in ends.items()}
-        assert ended == dict.fromkeys(ended, (True, 0)), self.name
-        self._children.clear()
+        """End all processes as a deployment does, meanwhile. Fails where one ends with an error."""
+        for process in self._processes:
+            os.kill(process.pid, signal.SIGTERM)
+        yield
+        ended = {process.kind: self._ask(process.pid) for process in self._processes}
+        self._processes.clear()
+        assert ended == dict.fromkeys(ended, 0), self.name
 
 
 def begin(version: Version) -> str:
