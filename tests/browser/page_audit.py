@@ -14,7 +14,7 @@ WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 # them is how `browse` opens a page, which then need not be laid out once more.
 WAYS: tuple[tuple[str, dict[str, int]], ...] = (("light", WIDE), ("dark", NARROW))
 # Most of axe's time goes into contrasts, and most texts of a page look as texts of the page before did. What decides
-# about a text's contrast is how it looks itself, what its ancestors look like and are, and what lies over and under it
+# about a text's contrast is how it looks itself, what its ancestors paint, what lies over it and what is painted below
 # in the window; about all other rules, the elements with their attributes and which of them can be seen or scrolled.
 # Of both a number is made, by which `grave` knows what it has asked before.
 MARKS = """(within) => {
@@ -30,14 +30,16 @@ MARKS = """(within) => {
     return 4294967296 * (2097151 & b) + (a >>> 0);
   };
   const styles = new Map(), looks = new Map(), shape = [], texts = [];
+  const PLAIN = [undefined, "rgba(0, 0, 0, 0)", "none", 1, "none", "normal", "auto", "auto", "none", false].join();
+  const BARE = ["rgba(0, 0, 0, 0)", "none", 1, ""].join();
   const style = (e) => styles.get(e) ?? styles.set(e, getComputedStyle(e)).get(e);
   const look = (e) => {
     if (!e) return 0;
     if (!looks.has(e)) {
-      const s = style(e);
-      const off = e.matches(":disabled, [aria-disabled=true], [inert]") || e.control?.disabled;
-      looks.set(e, number([look(e.parentElement), e.localName, e.getAttribute("class"), off, s.backgroundColor,
-        s.backgroundImage, s.opacity, s.filter, s.mixBlendMode, s.position, s.zIndex, s.clip, s.clipPath].join()));
+      const s = style(e), off = e.matches(":disabled, [aria-disabled=true], [inert]") || e.control?.disabled;
+      const own = [off, s.backgroundColor, s.backgroundImage, s.opacity, s.filter, s.mixBlendMode, s.zIndex, s.clip,
+        s.clipPath, s.position === "fixed"].join();
+      looks.set(e, own === PLAIN ? look(e.parentElement) : number(look(e.parentElement) + own));
     }
     return looks.get(e);
   };
@@ -51,9 +53,11 @@ MARKS = """(within) => {
     shape.push(e.localName, ...[...e.attributes].map((a) => `${a.name}=${a.value}`), own, visible, size, !!scrolls);
     if (!visible || !size || !(own || e.matches("input, select, textarea"))) continue;
     const over = document.elementsFromPoint(rect.x + rect.width / 2, rect.y + rect.height / 2);
+    const upon = over.indexOf(e), painted = over.map((o) => [style(o).backgroundColor, style(o).backgroundImage,
+      style(o).opacity, o.matches("img, svg, video") ? 1 : ""].join());
     texts.push([e, number([look(e), s.color, s.fontSize, s.fontWeight, s.textShadow, s.textDecorationLine,
-      s.borderBottomStyle, own.length > 1, e.type, e.parentElement && style(e.parentElement).color, over.indexOf(e),
-      ...over.map((o) => style(o).backgroundColor + style(o).backgroundImage + style(o).opacity)].join())]);
+      s.borderBottomStyle, own.length > 1, e.type, e.parentElement && style(e.parentElement).color, upon < 0,
+      over.slice(0, upon).filter((o) => !e.contains(o)).length, ...painted.filter((p) => p !== BARE)].join())]);
   }
   for (let e of document.querySelectorAll(within)) for (; e; e = e.parentElement) shape.push(e.cloneNode().outerHTML);
   window.__texts = texts.map(([e]) => e);
