@@ -202,31 +202,28 @@ def test_data_is_lost_where_a_table_bucket_secret_or_key_is_removed_or_replaced(
     assert change.loses_data is loses
 
 
-def test_a_development_stack_goes_with_its_data_only_if_told_twice(
-    here: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = said(monkeypatch, "deploy", "trial", "yes", **here.first(set=["Environment=dev"]))
-    assert status(here, "trial") == "CREATE_COMPLETE", made
-    assert "DELETE_DATA=1" in said(monkeypatch, "teardown", "trial", "trial")
-    assert "Nothing was removed." in said(monkeypatch, "teardown", "trial", "trial", "yes", delete_data=True)
-    assert status(here, "trial") == "CREATE_COMPLETE"
-    sentence = "delete all data of trial"
-    assert "trial is removed." in said(monkeypatch, "teardown", "trial", "trial", sentence, delete_data=True)
-    assert not [name for name in here.client("dynamodb").list_tables()["TableNames"] if name.startswith("trial.")]
-
-
-def test_a_production_stacks_data_goes_after_two_answers_so_that_its_name_is_free_again(
+def test_a_stacks_data_goes_after_two_answers_in_development_if_told_twice_so_that_its_name_is_free_again(
     here: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = said(monkeypatch, "deploy", "past", "yes", **here.first())
     assert status(here, "past") == "CREATE_COMPLETE", made
-    removed = said(monkeypatch, "teardown", "past", "past", "delete all data of past", delete_data=True)
+    sentence = "delete all data of past"
+    removed = said(monkeypatch, "teardown", "past", "past", sentence, delete_data=True)
     assert removed.endswith("past is removed.\n")
-    assert not [name for name in here.client("dynamodb").list_tables()["TableNames"] if name.startswith("past.")]
-    left = here.client("secretsmanager").list_secrets()["SecretList"]
-    assert not [one for one in left if one["Name"].startswith("past/")]
-    said(monkeypatch, "deploy", "past", "yes", **here.first())
+
+    def left() -> list[str]:
+        secrets = [one["Name"] for one in here.client("secretsmanager").list_secrets()["SecretList"]]
+        tables = here.client("dynamodb").list_tables()["TableNames"]
+        return [one for one in (*secrets, *tables) if one.startswith(("past/", "past."))]
+
+    assert left() == []
+    made = said(monkeypatch, "deploy", "past", "yes", **here.first(set=["Environment=dev"]))
+    assert status(here, "past") == "CREATE_COMPLETE", made
+    assert "DELETE_DATA=1" in said(monkeypatch, "teardown", "past", "past")
+    assert "Nothing was removed." in said(monkeypatch, "teardown", "past", "past", "yes", delete_data=True)
     assert status(here, "past") == "CREATE_COMPLETE"
+    assert "past is removed." in said(monkeypatch, "teardown", "past", "past", sentence, delete_data=True)
+    assert left() == []
 
 
 def test_every_variable_of_the_page_is_one_of_the_makefile() -> None:

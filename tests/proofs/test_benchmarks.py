@@ -170,7 +170,7 @@ def test_a_ratio_is_the_figure_over_that_of_the_release() -> None:
 def test_the_memory_of_web_engine_and_worker_is_said(report: tuple[dict[str, Any], str]) -> None:
     names = [each["name"] for each in report[0]["memory"]]
     assert set(names) == {"web", "engine", "stream worker"}
-    assert names.count("web") == 1 + 2, "gunicorn, and its two workers"
+    assert names.count("web") == 1 + 1, "gunicorn, and its worker"
     assert all(each["rss"] >= each["pss"] >= memory.SHELL for each in report[0]["memory"])
 
 
