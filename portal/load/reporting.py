@@ -173,6 +173,7 @@ class LoadReporter:
         self._compared_after = time.monotonic() + _COMPARED_SECONDS
         with spending.on_own_account():
             found = route_costs.dearer(route_costs.read(route_costs.latest(clock.now())))
+        route_costs.route_costs.dearer = found
         for one in found:
             log.warning("A route costs more than before the release: %s", one)
         _print(self._kind, {DEARER: len(found)}, {DEARER: "Count"}, int(time.time()))

@@ -97,6 +97,7 @@ class RouteCosts:
         self._clock, self._release, self._lock = clock, release, threading.Lock()
         self._open: dict[tuple[str, str], Counter[str]] = {}
         self._written: Counter[tuple[str, str]] = Counter()  # requests of today
+        self.dearer: list[Dearer] = []  # by the last comparison that this process made
 
     def note(self, route: str, bill: Meter) -> None:
         """Count one request."""

@@ -62,7 +62,7 @@ class OperatorSite(DynamoAdminSite):
 
     @costs.costs(
         get="audit chain, placed stream, queue depths, watermark",
-        query="arriving tenant, closing tenant, costs of routes, dead deliveries by time, dead letter, "
+        query="arriving tenant, closing tenant, dead deliveries by time, dead letter, "
         "due rows by time, excess cost, hold of deliveries, isolation proof, move, placed tenant, purge, resharding, "
         "suspended tenant",
         write="audit chain, audit row",

@@ -14,6 +14,7 @@ from django.conf import LazySettings
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.meter import Call, Meter
+from portal.dynamo.platform import PLATFORM
 from portal.load import measurement, reporting, route_costs, spending
 from portal.load.route_costs import READS, TRIPS, WRITES, RouteCosts, RouteDay
 from portal.load.spending import CostBatch
@@ -178,8 +179,9 @@ def november(world: World, monkeypatch: pytest.MonkeyPatch) -> Operator:
     spent = {world.tenants["acme"].tenant_id: 1e6, world.tenants["globex"].tenant_id: 2e6, "d" * 32: 4e6, "": 3e6}
     for tenant_id, units in spent.items():
         spending.write(CostBatch(tenant_id, "2026-11-19", Counter({"w:Support.Tickets": units})), "platform")  # type: ignore[dict-item]
-    issued = CertificateItem(CERTIFICATES, "1", tenant_id="d" * 32, created_at="2026-11-20T10:00:00Z")
-    monkeypatch.setattr("tenants.lifecycle.certificates.last_issued", lambda limit: [issued])
+    at = "2026-11-20T10:00:00Z"
+    gone = CertificateItem(CERTIFICATES, "1", tenant_id="d" * 32, title="Gone", created_at=at, content="{}", digest="0")
+    PLATFORM.put(gone)
     return Operator.signed_in()
 
 

@@ -46,7 +46,12 @@ class CostedDesk(NamedTuple):
 
 
 @OperatorSite.page("costs/", name="costs", title="Costs")
-@declared(query="certificate, costs of the platform, costs of a day, tenant by name", trips=5, reads=400)
+@declared(
+    query="certificate, costs of the platform, costs of a day, tenant by name",
+    trips=5,
+    reads=400,
+    room="50 desks have 100 days each, of a kilobyte",
+)
 def costs(request: HttpRequest) -> HttpResponse:
     """Show a month, `?month=2026-11`, of DESKS desks by slug, of deleted desks and of the platform: three Queries, and
     one for each desk.
@@ -193,7 +198,7 @@ ORDERS: Final = {"all": "all requests", "each": "one request, 99th percentile"}
 
 
 @OperatorSite.page("route-costs/", name="route_costs", title="Costs of routes")
-@declared(query="costs of routes", trips=3, reads=100)
+@declared(query="costs of routes", trips=3, reads=700, room="hundreds of routes on 14 days, of a kilobyte each")
 def routes(request: HttpRequest) -> HttpResponse:
     """Show the medians and 99th percentiles of each route, or of those that `?q=` is a part of, and what got dearer: a
     Query for each of 14 days. `?order=` is one of ORDERS."""
@@ -268,8 +273,8 @@ def _numbers(day: RouteDay) -> dict[str, str]:
 
 @OperatorSite.watches
 def routes_got_dearer() -> list[Notice]:
-    """Report routes that cost more than before this release: a Query for each of 14 days, at the same time."""
-    found = route_costs.dearer(route_costs.read(route_costs.latest(clock.now())))
+    """Report routes that cost more than before this release, as this process has found in the last hour."""
+    found = route_costs.route_costs.dearer
     if not found:
         return []
     more = f" {len(found) - 1} more numbers have grown." if len(found) > 1 else ""
