@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.conditions import ConditionBase, ConditionExpressionBuilder, Key
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from moto.dynamodb.comparisons import get_filter_expression
 from moto.dynamodb.models import DynamoType, Item
@@ -101,14 +101,16 @@ def made_up(rng: random.Random) -> tuple[str, dict[str, str], dict[str, str]]:
     return condition, names, values
 
 
+@settings(max_examples=200)
 @given(st.integers(0, 2**64))
 @example(0)
-def test_conditions_that_are_made_up_bind_exactly_the_key_that_was_read(seed: int) -> None:
+def test_twenty_thousand_conditions_bind_exactly_the_key_that_was_read(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311  # hypothesis has to be able to repeat it
     for _ in range(100):
         check(*made_up(rng))
 
 
+@settings(max_examples=500)
 @given(st.lists(st.sampled_from([*WORDS, *CLAUSES]) | st.text(max_size=3), max_size=7), st.sampled_from(["", " "]))
 def test_no_sequence_of_words_is_read_wrongly(words: list[str], between: str) -> None:
     check(between.join(words), NAMES, VALUES)
@@ -186,6 +188,7 @@ PARTS = [
 ]  # fmt: skip
 
 
+@settings(max_examples=500)
 @given(st.lists(st.sampled_from(PARTS), max_size=9), st.sampled_from(["", " "]))
 def test_a_mention_is_never_missed_and_only_a_plain_assignment_has_a_value(words: list[str], between: str) -> None:
     text = between.join(words)

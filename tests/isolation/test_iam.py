@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.isolation import policies
@@ -236,6 +236,7 @@ KEYS = st.one_of(
 )
 
 
+@settings(max_examples=400)
 @given(
     role=st.sampled_from(ROLES),
     action=st.sampled_from(ACTIONS),
