@@ -23,9 +23,10 @@ from django.templatetags.static import static
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from jinja2 import Environment, StrictUndefined, Template, Undefined, nodes, pass_context, pass_eval_context
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import CodeGenerator, Frame, optimizeconst
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, Macro
+from jinja2.utils import _PassArg
 from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
@@ -47,26 +48,63 @@ class PageTemplate(Template):
 
     @classmethod
     def _from_namespace(cls, environment: Environment, namespace: Any, globals: Any) -> Template:
-        namespace["escape"] = escaped
+        namespace |= {"escape": escaped, "escape_text": _escape_inner}
         return super()._from_namespace(environment, namespace, globals)
 
 
 class PageCode(CodeGenerator):
-    """Compile calls of `_` and `ngettext` as direct ones: a page has hundreds."""
+    """Compile what a page does hundreds of times without calls of Python: each value that is escaped, each attribute.
+
+    A template gives all of its text at once, and not each piece by itself through all templates around it. Functions
+    of GLOBALS are called directly.
+    """
+
+    def enter_frame(self, frame: Frame) -> None:
+        super().enter_frame(frame)
+        if frame.parent is None:  # a template's or a block's own
+            self.buffer(frame)
+
+    def leave_frame(self, frame: Frame, with_python_scope: bool = False) -> None:
+        if frame.parent is None:
+            self.writeline(f"yield concat({frame.buffer})")
+        super().leave_frame(frame, with_python_scope=with_python_scope)
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        if _is_escaped(frame):
+            self.write("(escape_text(_v) if (_t := type(_v := ")
+        else:
+            super()._output_child_pre(node, frame, finalize)
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        if _is_escaped(frame):
+            self.write(")) is str else _v if _t is Markup else escape(_v))")
+        else:
+            super()._output_child_post(node, frame, finalize)
+
+    @optimizeconst
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        name = repr(node.attr)
+        self.write(f"(_o[{name}] if type(_o := ")
+        self.visit(node.node, frame)
+        self.write(f") is dict and {name} in _o else _v if (_v := getattr(_o, {name}, missing)) is not missing")
+        self.write(f" else environment.getattr(_o, {name}))")
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
-        if not isinstance(node.node, nodes.Name) or node.node.name not in _OF_TEXTS or node.dyn_args or node.dyn_kwargs:
+        called: Any = self.environment.globals.get(node.node.name) if isinstance(node.node, nodes.Name) else None
+        wanted = _PassArg.from_obj(called) if called else _PassArg.context
+        if wanted in (_PassArg.context, _PassArg.environment) or node.dyn_args or node.dyn_kwargs:
             super().visit_Call(node, frame, forward_caller=forward_caller)
             return
         self.visit(node.node, frame)
-        self.write("(context.eval_ctx, ")
+        self.write("(context.eval_ctx, " if wanted else "(")
         for one in (*node.args, *node.kwargs):
             self.visit(one, frame)
             self.write(", ")
         self.write(")")
 
 
-_OF_TEXTS: Final = frozenset({"_", "ngettext"})
+def _is_escaped(frame: Frame) -> bool:
+    return bool(frame.eval_ctx.autoescape) and not frame.eval_ctx.volatile
 
 
 class PageEnvironment(Environment):
@@ -87,6 +125,10 @@ class PageEnvironment(Environment):
         except AttributeError:
             return self.getitem(obj, attribute)
 
+    def make_globals(self, d: Any) -> Any:
+        """Return the names that each template knows: one dict of all, where Jinja makes a chain for each template."""
+        return {**self.globals, **d} if d else self.globals
+
     def get_template(self, name: Any, *args: Any, **options: Any) -> Template:
         if self.of_forms and str(name).startswith(("django/forms/widgets/", "django/forms/errors/")):
             return self.of_forms.get_template(name, *args, **options)
@@ -100,7 +142,9 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     times. A macro knows nothing but its arguments and the language, so these and their types are the whole key: safe
     HTML equals a text.
     """
-    made = PageEnvironment(**{**options, "undefined": StrictUndefined, "keep_trailing_newline": True})
+    # cache_size: all templates stay, and none has to be found in the order of their use.
+    ours = {"undefined": StrictUndefined, "keep_trailing_newline": True, "cache_size": -1}
+    made = PageEnvironment(**{**options, **ours})
     modules = [import_module(library) for library in (__name__, *libraries)]
     for library in modules:
         made.globals.update(library.GLOBALS)
