@@ -1,4 +1,6 @@
 from django.apps import AppConfig
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, reset_queries
 
 from portal.schema import registry
 
@@ -16,3 +18,8 @@ class PortalConfig(RoomsConfig):
     def ready(self) -> None:
         super().ready()
         from portal.web import checks  # noqa: F401  # registers the system checks
+
+        # There is no relational database whose connections each request would have to look at.
+        request_started.disconnect(reset_queries)
+        request_started.disconnect(close_old_connections)
+        request_finished.disconnect(close_old_connections)

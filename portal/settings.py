@@ -166,7 +166,7 @@ MIDDLEWARE = [
     "portal.web.middleware.HealthMiddleware",
     "portal.web.middleware.RequestLogMiddleware",
     "api.edge.edge_middleware.ApiMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "portal.web.middleware.ContentPolicyMiddleware",
     "portal.web.middleware.RequestLimitsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -197,9 +197,11 @@ def item_size(item: dict[str, dict[str, Any]]) -> int:
     """Return the bytes that AWS counts for an item: names and values."""
     size = sum(map(len, item)) if "".join(item).isascii() else sum(len(name.encode()) for name in item)
     for value in item.values():
-        text = value.get("S")
-        # Most attributes are short texts, and every page counts all that it read.
-        size += len(text) if text is not None and text.isascii() else attribute_size(value)
+        # Most attributes are short texts and numbers, and every page counts all that it read.
+        if (text := value.get("S")) is not None and text.isascii():
+            size += len(text)
+        else:
+            size += _number_size(number) if (number := value.get("N")) is not None else attribute_size(value)
     return size
 
 

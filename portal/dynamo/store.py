@@ -195,7 +195,8 @@ class Store:
 
     def _batch(self, wanted: Sequence[tuple[Any, dict[str, Any]]], consistent: bool) -> list[Any]:
         stored: dict[tuple[str, ...], dict[str, Any]] = {}
-        named = {(model.table.full_name, *_texts(key)): (model.table, key) for model, key in wanted}
+        places = [(model.table.full_name, *_texts(key)) for model, key in wanted]
+        named = {place: (model.table, key) for place, (model, key) in zip(places, wanted, strict=True)}
         for some in chunked(named.values(), BATCH_GET_LIMIT):
             request: dict[str, dict[str, Any]] = {}
             for table, key in some:
@@ -206,7 +207,7 @@ class Store:
             for table in {table.full_name: table for table, _ in some}.values():
                 for raw in found.get(table.full_name, ()):
                     stored[(table.full_name, *(raw[name]["S"] for name in table.key_names))] = raw
-        items = (stored.get((model.table.full_name, *_texts(key))) for model, key in wanted)
+        items = map(stored.get, places)
         return [model.from_raw_data(raw) if raw else None for (model, _), raw in zip(wanted, items, strict=True)]
 
     def query(

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from math import ceil, floor, log10
 from typing import Final
@@ -27,7 +27,7 @@ from portal.dynamo.meter import Meter
 from portal.dynamo.platform import PLATFORM
 from portal.errors import ConditionFailed, PortalError
 from portal.load import spending
-from portal.load.spending import day_of
+from portal.load.spending import day_at, day_of
 from portal.load.stored import RouteCostItem, routes_of
 from portal.schema import keys
 from portal.version_number import VERSION
@@ -101,15 +101,16 @@ class RouteCosts:
 
     def note(self, route: str, bill: Meter) -> None:
         """Count one request."""
-        key = day_of(datetime.fromtimestamp(self._clock(), UTC)), route
+        key = day_at(self._clock()), route
         numbers = {READS: bill.read_units, WRITES: bill.write_units, TRIPS: bill.trips}
         with self._lock:
             counts = self._open.setdefault(key, Counter())
-            counts.update(f"{kind}:{rounded(number):g}" for kind, number in numbers.items())
+            for kind, number in numbers.items():
+                counts[f"{kind}:{rounded(number):g}"] += 1
 
     def write_due(self, *, last: bool = False) -> int:
         """Write what is due, and return how many rows were written. Rows that fail are given up."""
-        today = day_of(datetime.fromtimestamp(self._clock(), UTC))
+        today = day_at(self._clock())
         with self._lock:
             requests = {key: sum(counts.values()) // len(KINDS) for key, counts in self._open.items()}
             due = {

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -110,12 +111,22 @@ class Ledger:
             self._waiting.extend(batches)
 
     def _day(self) -> str:
-        return day_of(datetime.fromtimestamp(self._clock(), UTC))
+        return day_at(self._clock())
 
 
 def day_of(at: datetime) -> str:
     """Return the name of a moment's day in UTC: `2026-01-31`."""
     return f"{at.astimezone(UTC):%Y-%m-%d}"
+
+
+def day_at(seconds: float) -> str:
+    """Return the name of the day in UTC of a moment in seconds since the epoch. Each request asks several times."""
+    return _day_name(int(seconds // 86400))
+
+
+@lru_cache(maxsize=4)
+def _day_name(day: int) -> str:
+    return day_of(datetime.fromtimestamp(day * 86400, UTC))
 
 
 # --- the ledger of this process ---

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from django.http import HttpResponse
@@ -58,8 +57,7 @@ def place(costs_url: str = "") -> Markup:
     return Markup(f"{_PLACE}{locales.current().language} {quote(costs_url)} -->")  # noqa: S704  # as above
 
 
-@dataclass(frozen=True)
-class PriceLine:
+class PriceLine(NamedTuple):
     """All calls of a request that read or write one table, one index of it, or the same tables, in the same way.
     `parts` are several tables, each with its units."""
 

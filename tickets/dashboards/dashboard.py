@@ -412,7 +412,8 @@ def _ratings(totals: Counts, days: Sequence[Counts]) -> list[Rated]:
 
 def of_groups(totals: Counts) -> list[GroupLoad]:
     """Return the tickets of each group that has some."""
-    found = (f"group_{n}" for n in range(1, MOST_IDS + 1))
+    counted = {name.partition(".")[0] for name in totals}
+    found = (one for n in range(1, MOST_IDS + 1) if (one := f"group_{n}") in counted)
     loads = [
         GroupLoad(
             one,

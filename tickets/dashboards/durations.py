@@ -46,7 +46,7 @@ class Durations:
         """Read those of "first" or "done" in a day's counts."""
         if not counts:
             return cls()
-        count, seconds, *histogram = (max(0, counts.get(name, 0)) for name in _of(what))
+        count, seconds, *histogram = [max(0, counts.get(name, 0)) for name in _of(what)]
         return cls(count, seconds, tuple(histogram))
 
     @classmethod
