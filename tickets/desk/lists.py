@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.utils.translation import gettext as _
 
@@ -68,8 +68,7 @@ def _index(resolver: str | None) -> Index:
     return STATUS_UPDATED if resolver is None else STATUS_RESOLVER
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
+class IndexRow(NamedTuple):
     sort: str  # value of the index's sort key
     place: int  # of its partition in the list
     number: int
