@@ -146,8 +146,8 @@ MAIN_PAGES: Final = (
         icon="list", key="q", shortcut=gettext_noop("Go to the queue"),
     ),
     MainPage(
-        "dashboard", gettext_noop("Dashboard"), "tickets:dashboard", ("tickets:reports",), Role.AGENT, "chart", "d",
-        gettext_noop("Go to the dashboard"),
+        "dashboard", gettext_noop("Dashboard"), "tickets:dashboard", ("tickets:reports", "tickets:monthly-letter"),
+        Role.AGENT, "chart", "d", gettext_noop("Go to the dashboard"),
     ),
     MainPage(
         "requesters", gettext_noop("Requesters"), "tickets:requesters", _REQUESTER_PAGES, Role.AGENT, "comment", "r",

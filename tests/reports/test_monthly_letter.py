@@ -237,10 +237,10 @@ def test_a_link_in_the_mail_stops_the_letter_alone_and_takes_that_back(owner: Br
     stranger = Browser()
     assert "A month is over: its letter" in stranger.get(url).content.decode()
     assert stranger.post(url, {"List-Unsubscribe": "One-Click"}).status_code == 200
-    assert "Send me this mail" in owner.get(PAGE).content.decode()
-    assert "Stop this mail" in owner.get("/tickets/reports/").content.decode()
+    assert "Get the monthly letter by mail" in owner.get(PAGE).content.decode()
+    assert "Stop the weekly numbers" in owner.get("/tickets/reports/").content.decode()
     stranger.post(url, {"change": "undo"})
-    assert "Stop this mail" in owner.get(PAGE).content.decode()
+    assert "Stop the monthly letter" in owner.get(PAGE).content.decode()
 
 
 def test_the_letter_is_in_the_language_of_its_reader(world: World, owner: Browser, at: Clock) -> None:
@@ -249,7 +249,7 @@ def test_the_letter_is_in_the_language_of_its_reader(world: World, owner: Browse
     at.now = FIRST + MINUTE
     work()
     mail = django_mail.outbox[-1]
-    assert mail.subject == "[Acme] Der Brief vom November 2026"
+    assert mail.subject == "[Acme] Der Brief für November 2026"
     assert "Eröffnet: 3 (davor: 0)" in str(mail.body)
 
 
@@ -292,6 +292,21 @@ def test_a_letter_costs_the_same_for_an_audit_trail_of_any_length(world: World, 
     after = spent(owner, f"{PAGE}?month=2026-11")
     assert (before.trips, after.trips) == (3, 3)
     assert (before.read_units, after.read_units) == (IDENTITY + UNITS, IDENTITY + UNITS)
+
+
+def test_a_letter_speaks_of_costs_and_ratings_where_there_are_some_and_of_an_empty_trail_as_one(
+    owner: Browser, at: Clock
+) -> None:
+    october = text_of(owner.get(PAGE, {"month": "2026-10"}).content.decode())
+    assert not any(words in october for words in ("Costs are those", "Rated:", "This line stands for"))
+    assert "the audit trail had no entry yet" in october
+    checked = owner.get(owner.get(PAGE, {"month": "2026-10"}).context["head_url"]).content.decode()
+    assert "There was no entry before 1 Nov 2026" in text_of(checked)
+    at.now = FIRST
+    november = owner.get(PAGE).content.decode()
+    assert "Costs are those of the month in UTC." in november
+    assert re.search(r'month=2026-10">0</a>', november), "the numbers of the month before lead to its report"
+    assert ">Dashboard</a>" in november.partition('aria-current="page"')[2][:200]
 
 
 # --- the head of the audit trail ---
@@ -456,7 +471,7 @@ def test_of_others_the_page_says_rounded_minutes_alone_and_of_few_desks_nothing(
     assert not any(word in page for word in (globex, "globex", "Globex"))
     monkeypatch.setattr(monthly, "LEAST_DESKS", 3)
     page = owner.get(PAGE).content.decode()
-    assert "Not shown: with fewer than 3 desks" in page
+    assert "is not shown: with fewer than 3 desks" in page
     assert "up to 20 minutes" not in page
 
 

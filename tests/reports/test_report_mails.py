@@ -163,9 +163,9 @@ def test_a_link_in_the_mail_stops_it_with_one_click_and_takes_that_back(
     stranger = Browser()
     assert "A week is over: its numbers" in stranger.get(url[0]).content.decode()
     assert stranger.post(url[0], {"List-Unsubscribe": "One-Click"}).status_code == 200
-    assert "Send me this mail" in owner.get(PAGE).content.decode()
+    assert "Get the weekly numbers by mail" in owner.get(PAGE).content.decode()
     stranger.post(url[0], {"change": "undo"})
-    assert "Stop this mail" in owner.get(PAGE).content.decode()
+    assert "Stop the weekly numbers" in owner.get(PAGE).content.decode()
 
 
 def test_the_mail_is_in_the_language_of_its_reader(world: World, owner: Browser, at: Clock) -> None:

@@ -78,7 +78,7 @@ def test_events_count_in_the_month_in_which_they_happened(owner: Browser) -> Non
     ("by", "expected"),
     [
         ("tag", {"vpn": (2, 1, 0, 0), "=1+1": (1, 1, 0, 0)}),
-        ("assignee", {"Bob Example": (2, 1, 0, 0)}),
+        ("assignee", {"Bob Example": (2, 1, 0, 0), "Unassigned": (2, 2, 1, 0)}),
         ("channel", {"Mail": (2, 1, 1, 0), "By hand": (2, 2, 0, 0)}),
         ("group", {}),
     ],

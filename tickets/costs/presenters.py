@@ -163,8 +163,14 @@ def _feature_row(feature: Any, units: Units, found: Statement, decimals: int) ->
         **_units_row(units),
         "dollars": dollars(units.dollars, decimals=decimals),
         "share": round(share, 1),
-        "percent": round(share),
+        "percent": _percent(share),
     }
+
+
+def _percent(share: float) -> str:
+    whole = half_up(share, 0)
+    said = _("%(percent)s%%") % {"percent": max(1, whole)}
+    return said if whole else _("under %(share)s") % {"share": said}
 
 
 def _units_row(units: Units) -> dict[str, str]:

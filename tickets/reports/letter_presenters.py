@@ -38,12 +38,14 @@ _UNFINISHED: Final = gettext_noop("without a result")
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the letter: `before` is the figure of the month before, "" where there is none to compare."""
+    """A line of the letter: `before` is the figure of the month before, "" where there is none to compare. Each has
+    the page that explains it."""
 
     label: str
     now: str
     url: str
     before: str = ""
+    before_url: str = ""
 
 
 def address(month: str, part: str = "") -> str:
@@ -54,7 +56,8 @@ def address(month: str, part: str = "") -> str:
 def numbers(found: MonthlyLetter) -> list[Figure]:
     """Return what happened to tickets, with the report of the month, and what the desk cost, with its statement."""
     of, before, number = found.numbers, found.before, locales.current().number
-    url = f"{reverse('tickets:reports')}?{urlencode({'month': found.month})}"
+    months = (found.month, reports.shifted(found.month, -1))
+    urls = [f"{reverse('tickets:reports')}?{urlencode({'month': month})}" for month in months]
     lines = [
         (_("Opened"), of.created, before.created),
         (_("Resolved"), of.done.count, before.done.count),
@@ -62,12 +65,15 @@ def numbers(found: MonthlyLetter) -> list[Figure]:
     ]
     if found.has_targets or of.missed:
         lines.append((_("Missed a target"), of.missed, before.missed))
-    lines += [(_("Rated: %(rating)s") % {"rating": one.label}, of.ratings[one], before.ratings[one]) for one in Rating]
-    figures = [Figure(label, number(now), url, number(then)) for label, now, then in lines]
+    if any((*of.ratings.values(), *before.ratings.values())):
+        said = _("Rated: %(rating)s")
+        lines += [(said % {"rating": one.label}, of.ratings[one], before.ratings[one]) for one in Rating]
+    figures = [Figure(label, number(now), urls[0], number(then), urls[1]) for label, now, then in lines]
     cost, cost_before = found.costs
     if cost.by_feature:
-        url = f"{reverse('tickets:costs')}?{urlencode({'month': cost.month})}"
-        figures.append(Figure(_("Costs"), costs.total_of(cost), url, costs.total_of(cost_before)))
+        urls = [f"{reverse('tickets:costs')}?{urlencode({'month': month})}" for month in months]
+        told = (costs.total_of(cost_before), urls[1]) if cost_before.by_feature else ("", "")
+        figures.append(Figure(_("Costs"), costs.total_of(cost), urls[0], *told))
     return figures
 
 
@@ -124,6 +130,7 @@ def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
         "previous": address(reports.shifted(month, -1)),
         "next": address(reports.shifted(month, 1)) if month < latest else "",
         "figures": numbers(found),
+        "has_costs": bool(found.costs[0].by_feature),
         "promises": promises(found),
         "head": found.head,
         "head_url": f"{reverse('tenants:audit')}?{urlencode({'head': found.head.text})}",

@@ -129,7 +129,13 @@ def _links(tenant: TenantContext, found: Report, by: str) -> dict[str, str]:
 def _rows(found: Report, names: _Names, by: str) -> list[ReportRow]:
     """Return a row for each value of the scope."""
     return [
-        _row(row, names.of(row.value), address(row.month, by, row.value), names.params(row.value), names.hue(row.value))
+        _row(
+            row,
+            names.of(row.value),
+            address(row.month, by, row.value) if row.value else "",
+            names.params(row.value),
+            names.hue(row.value),
+        )
         for row in found.rows
     ]
 
@@ -165,7 +171,7 @@ class _Names:
 
     def of(self, value: str) -> str:
         if self._scope is MonthScope.PERSON:
-            return self._people.get(value, FORMER_MEMBER)
+            return self._people.get(value, FORMER_MEMBER) if value else _("Unassigned")
         if self._scope is MonthScope.GROUP:
             return self._groups.name(GROUP, value)
         if self._scope is MonthScope.CHANNEL and value in list(Channel):
@@ -177,7 +183,7 @@ class _Names:
 
     def params(self, value: str) -> dict[str, str]:
         if self._scope is MonthScope.PERSON:
-            return {"resolver": value, "name": self.of(value)}
+            return {"resolver": value, "name": self.of(value)} if value else {"resolver": "none"}
         names = {MonthScope.GROUP: "group", MonthScope.CHANNEL: "channel", MonthScope.TAG: "tag"}
         return {names[self._scope]: value}
 
@@ -216,7 +222,7 @@ def _tiles(tenant: TenantContext, found: Report, names: _Names) -> list[Tile]:
     if policy_versions.latest(tenant) or row.missed.count:
         tiles.append(Tile("missed", _("Missed a target"), row.missed, note=_share(row.missed.count, row.created.count)))
     rated = sum(one.count for one in row.ratings)
-    if rated:
+    if any(sum(one.ratings.values()) for one in found.trend):  # the letter says none of a month after one with some
         tiles += [
             Tile(
                 f"rated-{one}", _("Rated: %(rating)s") % {"rating": one.label}, number, note=_share(number.count, rated)

@@ -97,7 +97,8 @@ def _durations(counts: Counts, what: str) -> Durations:
 class Report:
     """A month of the desk, or of one value of a scope. `trend` are the months up to this one, latest first, and `rows`
     the values of the scope, most opened first. `more` is the value behind which others come, "" where all are here.
-    `earlier` are unresolved tickets of before the trend, None where that is not known. Of `tickets` altogether only
+    Of people, where all are here, the last row has the value "": the tickets that nobody has. `earlier` are unresolved
+    tickets of before the trend, None where that is not known. Of `tickets` altogether only
     `counted` are in reports."""
 
     scope: MonthScope
@@ -168,22 +169,25 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
         reads += [partial(_items, repository, between=ends), partial(_values, repository, month, scope, after)]
     found, written, people, myself, *items = fan_out(reads)
     seen = stored_counts.shown(found)
-    rows, more = list[MonthNumbers](), ""
+    of_values, more = Contribution(), ""
     if not value:
         listed, more = items.pop()
-        rows = _rows(contributions.total([listed, _recent(seen.counts, month, scope, after, more)]), month)
+        of_values = contributions.total([listed, _recent(seen.counts, month, scope, after, more)])
+    rows = sorted(_rows(of_values, month), key=lambda row: (-row.created, -row.done.count, row.value))
     of = MonthScope.ALL if not value else scope
     by_place = contributions.merged(contributions.total([*items, seen.counts]))
+    if scope is MonthScope.PERSON and rows and not after and not more:
+        rows += _without_value(by_place.get((MONTH, str(MonthPlace(of, month, ""))), Counts()), of_values, month)
     trend = [
         MonthNumbers.of(one, value, by_place.get((MONTH, str(MonthPlace(of, one, value))), Counts())) for one in wanted
     ]
-    named = {value, *(row.value for row in rows)} if scope is MonthScope.PERSON else set[str]()
+    named = {value, *(row.value for row in rows)} - {""} if scope is MonthScope.PERSON else set[str]()
     totals = contributions.merged(seen.counts).get((contributions.TOTALS, ""), Counts())
     return Report(
         scope=scope,
         value=value,
         trend=trend,
-        rows=sorted(rows, key=lambda row: (-row.created, -row.done.count, row.value)),
+        rows=rows,
         more=more,
         earlier=_earlier(totals, trend) if month == this_month(tenant) and not value else None,
         tickets=sum(max(0, totals[f"{s}.{p}"]) for s in Status for p in Priority),
@@ -260,6 +264,15 @@ def _rows(counts: Contribution, month: str) -> list[MonthNumbers]:
         for (_, place), some in contributions.merged(counts).items()
     ]
     return [row for row in rows if not row.is_empty]
+
+
+def _without_value(whole: Counts, of_values: Contribution, month: str) -> list[MonthNumbers]:
+    """Return the row of the tickets that have no value, where each has one at most: all but those of the values."""
+    rest = Counts(whole)
+    for some in contributions.merged(of_values).values():
+        rest.subtract(some)
+    row = MonthNumbers.of(month, "", rest)
+    return [] if row.is_empty else [row]
 
 
 def _earlier(totals: Counts, trend: list[MonthNumbers]) -> int | None:
