@@ -143,7 +143,7 @@ router: Final = ApiRouter()
     answers={200: ActivityList},
     sends={200: ("Link",)},
 )
-@costs(query="ticket", trips=1, reads=8)
+@costs(query="ticket", trips=2, reads=8)
 def list_activity(request: ApiRequest, number: Number, query: Query[ActivityQuery]) -> HttpResponse:
     """List what was said and done about a ticket.
 

@@ -241,7 +241,7 @@ class AggregatesQuery(ApiQuery):
 @router.declare(
     "GET", "/aggregates", scope=Scope.AGGREGATES_READ, answers={200: Aggregates, 304: None}, headers=answers.KNOWN
 )
-@costs(get="placed stream, watermark", query="aggregate, members by name", trips=1, reads=20)
+@costs(get="watermark", query="aggregate, members by name", trips=1, reads=14)
 def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpResponse:
     """Read the numbers of the desk.
 

@@ -36,7 +36,7 @@ class TicketToMergeInto(ApiInput, json_schema_extra={"example": {"number": 7}}):
     scope=Scope.TICKETS_WRITE,
     answers={200: TicketInFull},
 )
-@costs(get="ticket", query="ticket", write="ticket", trips=12, reads=30, writes=50)
+@costs(get="ticket", query="ticket", write="ticket", trips=8, reads=16, writes=50)
 def merge_ticket(request: ApiRequest, number: Number, target: TicketToMergeInto) -> HttpResponse:
     """Merge a ticket into another one.
 
@@ -70,8 +70,8 @@ def _shown(request: ApiRequest, number: int) -> HttpResponse:
 
 @router.declare("PUT", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
 @costs(
-    get="address, audit chain, mail settings, member, requester",
-    query="member, ticket",
+    get="address, audit chain, mail settings, requester",
+    query="ticket",
     write="audit chain, audit row, mail settings, ticket",
     trips=13,
     reads=20,

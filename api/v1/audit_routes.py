@@ -103,7 +103,7 @@ class AuditQuery(ApiQuery):
 
 
 @router.declare("GET", "/audit-events", scope=Scope.AUDIT_READ, answers={200: AuditPage}, sends={200: ("Link",)})
-@costs(query="audit row, audit rows by actor, audit rows by object", trips=1, reads=30)
+@costs(query="audit row, audit rows by actor, audit rows by object", trips=1, reads=15)
 def list_audit_events(request: ApiRequest, query: Query[AuditQuery]) -> HttpResponse:
     """List the events of the audit trail, newest first."""
     asked = query.model_dump(exclude_none=True, exclude={"after", "limit"}, mode="json")

@@ -48,7 +48,7 @@ def list_followers(request: ApiRequest, number: Number) -> HttpResponse:
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
-@costs(get="member", write="ticket", trips=3, reads=2, writes=20)
+@costs(get="member", write="ticket", trips=3, reads=2, writes=10)
 def add_follower(request: ApiRequest, number: Number, member_id: PersonId) -> HttpResponse:
     """Let a member follow a ticket.
 
@@ -64,7 +64,7 @@ def add_follower(request: ApiRequest, number: Number, member_id: PersonId) -> Ht
     scope=Scope.TICKETS_WRITE,
     answers={204: None},
 )
-@costs(write="ticket", trips=1, writes=20)
+@costs(write="ticket", trips=1, writes=10)
 def remove_follower(request: ApiRequest, number: Number, member_id: PersonId) -> HttpResponse:
     """End that a member follows a ticket.
 

@@ -101,7 +101,7 @@ class LetterDecision(ApiInput, json_schema_extra={"example": {"state": "filed"}}
 
 
 @router.declare("GET", "/letters", scope=Scope.LETTERS_MANAGE, answers={200: LetterPage}, sends={200: ("Link",)})
-@costs(query="letters by time, letters that wait", trips=1, reads=20)
+@costs(query="letters by time, letters that wait", trips=1, reads=10)
 def list_letters(request: ApiRequest, query: Query[LetterQuery]) -> HttpResponse:
     """List the letters that came to the desk, the newest first."""
     tenant, named = request.acting, ("letters", query.waiting)

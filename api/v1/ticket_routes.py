@@ -52,7 +52,7 @@ router: Final = ApiRouter()
 @costs(
     query="noted tickets, noted tickets by resolver, tickets by resolver, tickets by status",
     trips=1,
-    reads=50,
+    reads=20,
     writes=3,
 )
 def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResponse:
@@ -88,10 +88,9 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
 @router.declare("GET", "/search", scope=Scope.TICKETS_READ, answers={200: FoundTickets}, sends={200: ("Link",)})
 @costs(
     get="counter, search segment, setup, ticket",
-    query="member, members by name, requesters by name, search directory, ticket, tickets by resolver, "
-    "tickets by status",
+    query="members by name, requesters by name, search directory, ticket, tickets by resolver, tickets by status",
     trips=4,
-    reads=100,
+    reads=55,
 )
 def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> HttpResponse:
     """Find tickets by words in their titles, descriptions, comments, tags and requesters, the best first.
@@ -150,7 +149,7 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     write="API answer, address of a requester, aggregate, audit chain, audit row, counter, "
     "due row, file, move, move log, outbox row, placed tenant, requester, tenant, ticket",
     trips=6,
-    reads=100,
+    reads=15,
     writes=800,
 )
 def create_ticket(request: ApiRequest, ticket: TicketToCreate) -> HttpResponse:
@@ -203,7 +202,7 @@ def _requester(request: ApiRequest, text: str) -> Requester:
     query="requesters by last word, requesters by name, ticket",
     write="outbox row, ticket",
     trips=7,
-    reads=25,
+    reads=20,
     writes=25,
 )
 def change_ticket(request: ApiRequest, number: Number, ticket: TicketToChange) -> HttpResponse:

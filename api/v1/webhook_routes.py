@@ -208,7 +208,7 @@ def list_webhooks(request: ApiRequest) -> HttpResponse:
     get="audit chain",
     query="webhook",
     write="API answer in the pool, audit chain, audit row, membership, tenant, webhook, webhook secret",
-    trips=8,
+    trips=6,
     reads=10,
     writes=30,
 )
@@ -258,7 +258,7 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
 @costs(
     get="audit chain, webhook",
     write="audit chain, audit row, membership, tenant, webhook",
-    trips=7,
+    trips=6,
     reads=10,
     writes=20,
 )
@@ -287,7 +287,7 @@ def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookT
 @costs(
     get="audit chain, webhook",
     write="audit chain, audit row, membership, tenant, webhook, webhook secret",
-    trips=7,
+    trips=6,
     reads=10,
     writes=25,
 )

@@ -41,7 +41,7 @@ _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "befor
 
 @for_auditors
 @member(Role.ADMIN)
-@costs(query="audit row, audit rows by actor, audit rows by object", trips=2, reads=30)
+@costs(query="audit row, audit rows by actor, audit rows by object", trips=2, reads=20)
 @require_safe
 def audit_page(request: TenantRequest) -> HttpResponse:
     """Show a page of the trail, of one person or thing or of all. Costs one Query, and one more to look for a head."""

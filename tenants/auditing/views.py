@@ -38,7 +38,7 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
-@costs(get="auditor", query="audit chain, audit row", trips=4, reads=40)
+@costs(get="auditor", query="audit chain, audit row", trips=4, reads=18)
 @require_safe
 def evidence(request: TenantRequest) -> HttpResponse:
     """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time, and
@@ -82,7 +82,7 @@ def _script_digest() -> str:
     query="audit chain, audit row",
     write="audit chain, audit row",
     trips=8,
-    reads=60,
+    reads=35,
     writes=10,
 )
 @require_POST
@@ -104,7 +104,7 @@ def verify(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
-@costs(get="audit chain", query="audit chain", write="audit chain, audit row", trips=8, reads=60, writes=20)
+@costs(get="audit chain", query="audit chain", write="audit chain, audit row", trips=8, reads=15, writes=20)
 @require_POST
 @heavy
 def download(request: TenantRequest) -> HttpResponseBase:
@@ -121,7 +121,12 @@ def download(request: TenantRequest) -> HttpResponseBase:
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="API key, audit row, audit rows by object, auditor, member", trips=5, reads=60)
+@costs(
+    query="API key, audit row, audit rows by object, auditor, member",
+    trips=5,
+    reads=60,
+    room="25 members, each with 100 rows of the trail",
+)
 @require_safe
 @heavy_to_read
 def review(request: TenantRequest) -> HttpResponse:
@@ -173,15 +178,15 @@ def _shown(item: AuditorItem) -> dict[str, Any]:
 
 @in_person
 @member(Role.OWNER)
-@costs(on="GET", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=20)
+@costs(on="GET", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=15)
 @costs(
     on="POST",
     get="address, audit chain, suppressed address",
     query="auditor, invitation, members by name, unreached invitation",
     write="attempts, audit chain, audit row, invitation, invitation link, invited, membership",
-    trips=12,
-    reads=20,
-    writes=60,
+    trips=9,
+    reads=15,
+    writes=55,
 )
 @get_or_post
 def auditors_page(request: TenantRequest) -> HttpResponse:

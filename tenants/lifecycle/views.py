@@ -36,7 +36,7 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.OWNER)
-@costs(on="GET", query="member", trips=1, reads=40)
+@costs(on="GET", query="member", trips=1, reads=14)
 @costs(
     on="POST",
     get="audit chain",

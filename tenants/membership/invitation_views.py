@@ -194,7 +194,7 @@ def send_mails(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
     get="address, audit chain, invitation, invitation link",
     write="account, address, audit chain, audit row, auditor, invitation, invitation link, "
     "invited, member, membership, tenant",
-    trips=12,
+    trips=10,
     reads=20,
     writes=60,
 )
@@ -244,9 +244,9 @@ def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
 @costs(
     get="audit chain, invitation, invited",
     write="audit chain, audit row, auditor, invitation, invitation link, invited, member, membership, tenant",
-    trips=10,
+    trips=6,
     reads=20,
-    writes=40,
+    writes=35,
 )
 @require_POST
 def accept_waiting(request: HttpRequest) -> HttpResponse:

@@ -30,7 +30,7 @@ FEW: Final = 12  # members that need no search
 
 
 @member(Role.ADMIN)
-@costs(query="members by name", get="member", trips=3, reads=40)
+@costs(query="members by name", trips=3, reads=20)
 @require_safe
 def members_page(request: TenantRequest) -> HttpResponse:
     """List members by name, because owners first would move people about when roles change: one Query for each page of
@@ -191,7 +191,7 @@ _NOBODY: Final = "none"  # in a form: seen as no member
 
 
 @member(Role.ADMIN)
-@costs(query="audit row, member", trips=2, reads=20)
+@costs(query="audit row, member", trips=2, reads=15)
 @require_safe
 def past_members(request: TenantRequest) -> HttpResponse:
     """Show who was a member at a moment beside who is one today."""

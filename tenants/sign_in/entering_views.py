@@ -147,7 +147,7 @@ def ask(request: HttpRequest, user: User, *, stash: Stash | None, next_url: str)
     query="membership, second factor",
     write="account, attempts, audit chain, audit row, second factor",
     trips=12,
-    reads=20,
+    reads=11,
     writes=30,
 )
 @get_or_post
@@ -195,9 +195,9 @@ def passkey_challenge(request: HttpRequest) -> HttpResponse:
     get="attempts, audit chain",
     query="membership, second factor",
     write="account, attempts, audit chain, audit row, second factor",
-    trips=11,
+    trips=8,
     reads=10,
-    writes=20,
+    writes=12,
 )
 @require_POST
 def passkey_sign_in(request: HttpRequest) -> HttpResponse:

@@ -81,7 +81,7 @@ def login(request: HttpRequest) -> HttpResponse:
 @leads_out
 @unlimited
 @public
-@costs(write="session", trips=5, writes=20)
+@costs(write="session", trips=4, writes=15)
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
     end_session(request)

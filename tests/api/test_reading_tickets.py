@@ -63,7 +63,9 @@ def test_a_list_has_the_filters_of_the_queue(client: ApiClient, query: str, foun
     assert numbers(client.ask(f"/tickets?{query}")) == found
 
 
-def test_a_list_of_one_agents_tickets(acme: World, client: ApiClient) -> None:
+@pytest.mark.parametrize("more", [(), (Scope.NOTES_READ,)], ids=["without notes", "with notes"])
+def test_a_list_of_one_agents_tickets(acme: World, more: tuple[Scope, ...]) -> None:
+    client = api_client(acme, Scope.TICKETS_READ, *more)
     assert numbers(client.ask(f"/tickets?resolver={acme.users['bob'].id}")) == [1]
 
 

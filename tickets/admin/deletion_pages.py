@@ -51,7 +51,7 @@ class PurgeForm(ReasonForm):
     get="certificate, counter, purge, slug",
     query="arriving tenant, certificate, closing tenant, member, purge",
     trips=4,
-    reads=20,
+    reads=15,
 )
 @costs(
     on="POST",

@@ -32,7 +32,7 @@ from tickets.ticket.fields import Status
     get="counter, search segment, slug, ticket, watermark",
     query="search directory, ticket",
     trips=4,
-    reads=30,
+    reads=15,
 )
 @costs(on="POST")
 def search(request: HttpRequest) -> HttpResponse:

@@ -322,7 +322,7 @@ def show_version(request: TenantRequest, number: int, version: int) -> HttpRespo
     write="article, audit chain, audit row, help centre, membership",
     trips=6,
     reads=8,
-    writes=50,
+    writes=45,
 )
 @require_POST
 def restore_version(request: TenantRequest, number: int, version: int) -> HttpResponse:

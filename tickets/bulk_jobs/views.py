@@ -33,12 +33,12 @@ from tickets.desk.views import back_address, people_choices
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="bulk job", query="members by name, noted tickets, tickets by status", trips=4, reads=40)
+@costs(on="GET", get="bulk job", query="members by name, noted tickets, tickets by status", trips=4, reads=30)
 @costs(
     on="POST",
-    get="audit chain, bulk job, member, ticket",
+    get="audit chain, bulk job, ticket",
     query="members by name, noted tickets, ticket, tickets by status",
-    write="audit chain, audit row, bulk job, membership, outbox row, ticket",
+    write="audit chain, audit row, bulk job, membership, ticket",
     trips=6,
     reads=40,
     writes=20,

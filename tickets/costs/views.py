@@ -16,7 +16,7 @@ from tickets.costs import presenters, statement
 
 
 @member(Role.OWNER)
-@costs(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=8, reads=80, writes=4)
+@costs(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=8, reads=40, writes=4)
 @require_safe
 def costs_page(request: TenantRequest) -> HttpResponse:
     """Show the statement of a month."""
@@ -31,7 +31,7 @@ def costs_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=8, reads=80, writes=4)
+@costs(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=6, reads=40, writes=4)
 @require_safe
 def costs_file(request: TenantRequest) -> HttpResponse:
     """Send a month by day and feature as CSV. Raises Invalid."""

@@ -56,7 +56,8 @@ _PAGE: Final = "tickets/person.html"
     trips=25,
     reads=30,
     per="ticket",
-    each=(1, 25, 0),
+    each=(1, 150, 0),
+    room="a ticket of a megabyte",
 )
 @get_or_post
 @heavy
@@ -112,7 +113,8 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     reads=40,
     writes=60,
     per="ticket",
-    each=(4, 40, 400),
+    each=(4, 150, 400),
+    room="a ticket of a megabyte",
 )
 @require_POST
 @heavy

@@ -41,7 +41,7 @@ class CommentTextForm(forms.Form):
 
 @member(Role.AGENT)
 @costs(on="GET", get="ticket", trips=1, reads=3)
-@costs(on="POST", get="ticket", write="ticket", trips=5, reads=500, writes=20)
+@costs(on="POST", get="ticket", write="ticket", trips=5, reads=500, writes=15)
 @get_or_post
 def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     """Edit a comment or an internal note."""

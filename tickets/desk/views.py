@@ -156,7 +156,7 @@ def choose_display(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(query="noted tickets, tickets by resolver, tickets by status", trips=1, reads=50)
+@costs(query="noted tickets, tickets by resolver, tickets by status", trips=1, reads=15)
 @require_safe
 def queue_updates(request: TenantRequest) -> HttpResponse:
     """Tell whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
@@ -262,7 +262,7 @@ SWITCH: Final = "switch"
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester", query="members by name", trips=2, reads=40)
+@costs(on="GET", get="requester", query="members by name", trips=2, reads=15)
 @costs(
     on="POST",
     get="address of a requester, audit chain, file, member, requester",
@@ -486,7 +486,7 @@ def change(request: TenantRequest, number: int) -> HttpResponse:
 
 @member(Role.AGENT)
 @costs(on="GET", get="ticket", query="members by name", trips=2, reads=10)
-@costs(on="POST", get="member, ticket", query="ticket", write="outbox row, ticket", trips=4, reads=10, writes=20)
+@costs(on="POST", get="member, ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
 @get_or_post
 def assign(request: TenantRequest, number: int) -> HttpResponse:
     if request.method != "POST":

@@ -146,7 +146,7 @@ def _save(request: TenantRequest, group_id: str, given: dict[str, Any]) -> None:
     query="noted tickets, tickets by status",
     write="audit chain, audit row, membership, setup",
     trips=6,
-    reads=30,
+    reads=20,
     writes=15,
 )
 @require_POST

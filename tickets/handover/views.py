@@ -23,7 +23,7 @@ from tickets.handover import handover
 
 @member(Role.ADMIN)
 @costs(
-    query="aggregate, audit rows by object, member, noted tickets by resolver, tickets by resolver", trips=2, reads=60
+    query="aggregate, audit rows by object, member, noted tickets by resolver, tickets by resolver", trips=2, reads=20
 )
 @require_safe
 def handovers(request: TenantRequest) -> HttpResponse:
@@ -35,7 +35,7 @@ def handovers(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="member, noted tickets by resolver, tickets by resolver", trips=1, reads=40)
+@costs(on="GET", query="member, noted tickets by resolver, tickets by resolver", trips=1, reads=15)
 @costs(
     on="POST",
     get="audit chain, member, ticket",

@@ -23,7 +23,7 @@ from tickets.isolation_runs.attempts import RunPlan
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="isolation proof, isolation run, past isolation run", trips=4, reads=20)
+@costs(query="isolation proof, isolation run, past isolation run", trips=4, reads=15)
 @require_safe
 def isolation_page(request: TenantRequest) -> HttpResponse:
     """Show the last run and how far it is, those before, and the operators' last proof: three Queries, in one
@@ -55,7 +55,7 @@ _changes_run: Final = declare(
         query="isolation run",
         write="audit chain, audit row, isolation run, membership",
         trips=8,
-        reads=20,
+        reads=15,
         writes=40,
     )
 )
@@ -81,7 +81,7 @@ def stop(request: TenantRequest) -> HttpResponse:
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="file of an isolation run, past isolation run", trips=3, reads=60)
+@costs(query="file of an isolation run, past isolation run", trips=3, reads=60, room="a signed page of 400 KB")
 @require_safe
 def download(request: TenantRequest, run: str) -> HttpResponse:
     """Send the signed page of a run: two Queries."""

@@ -110,7 +110,6 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
 @member(Role.AGENT)
 @costs(
     get="address, address of a requester, audit chain, letter, mail settings, requester",
-    query="member",
     write="address of a requester, audit chain, audit row, counter, letter, outbox row, "
     "requester, ticket, waiting letters",
     trips=14,
@@ -157,7 +156,6 @@ def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
 @member(Role.AGENT)
 @costs(
     get="address, audit chain, letter, mail settings, member",
-    query="member",
     write="audit chain, audit row, mail settings, membership",
     trips=8,
     reads=12,
@@ -185,7 +183,7 @@ def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(query="letters by time, letters that wait", write="waiting letters", trips=7, reads=20, writes=2)
+@costs(query="letters by time, letters that wait", write="waiting letters", trips=7, reads=15, writes=2)
 @require_POST
 def reconcile(request: TenantRequest) -> HttpResponse:
     """Compare the bucket with the ledger, and file what was left behind."""

@@ -34,7 +34,7 @@ _CHANGES: Final = {
 
 
 @member(Role.VIEWER)
-@costs(write="ticket", trips=3, writes=20)
+@costs(write="ticket", trips=3, writes=12)
 @require_POST
 def follow(request: TenantRequest, number: int) -> HttpResponse:
     """Follow a ticket, end that, or mute it."""

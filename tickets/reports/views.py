@@ -79,11 +79,11 @@ def choose_mail(request: TenantRequest) -> HttpResponse:
 @member(Role.OWNER)
 @costs(
     get="counter, file, member",
-    query="aggregate, audit row, audit rows by object, costs of a day, incidents, isolation proof, member, "
-    "past isolation run, tenant by name, ticket, usage",
+    query="aggregate, audit row, audit rows by object, costs of a day, incidents, "
+    "isolation proof, past isolation run, tenant by name, ticket, usage",
     write="costs of a day",
     trips=6,
-    reads=80,
+    reads=70,
     writes=2,
 )
 @require_safe

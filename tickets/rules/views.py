@@ -108,7 +108,7 @@ def new_rule(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="rule", query="members by name, ready answer, rule, webhook", trips=1, reads=20)
+@costs(on="GET", get="rule", query="members by name, ready answer, rule, webhook", trips=1, reads=15)
 @costs(
     on="POST",
     get="audit chain, rule",
@@ -155,7 +155,7 @@ def _form_page(
 
 
 @member(Role.ADMIN)
-@costs(get="rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=30)
+@costs(get="rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=25)
 @require_safe
 def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Show one rule with its versions, its latest runs and its last rehearsal: one round trip."""
@@ -225,7 +225,7 @@ def delete(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=30)
+@costs(get="rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=20)
 @require_safe
 def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
     """Show a page of what a rule did, the newest first: one round trip."""
@@ -296,7 +296,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     get="rehearsal, rule",
     query="members by name, noted tickets, ready answer, rehearsal part, rule, tickets by status, webhook",
     trips=3,
-    reads=50,
+    reads=45,
 )
 @costs(
     on="POST",

@@ -37,7 +37,7 @@ def list_views(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", query="aggregate, noted tickets, tickets by status", trips=2, reads=40)
+@costs(get="agent, saved views", query="aggregate, noted tickets, tickets by status", trips=2, reads=30)
 @require_safe
 def counts(request: TenantRequest) -> HttpResponse:
     """Show groups and starred views with their counts, for the place beside the queue."""
@@ -115,7 +115,7 @@ def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, vi
 
 
 @member(Role.VIEWER)
-@costs(query="noted tickets, tickets by status", trips=1, reads=30)
+@costs(query="noted tickets, tickets by status", trips=1, reads=20)
 @require_safe
 def step(request: TenantRequest, number: int, *, backwards: bool = False) -> HttpResponse:
     """Lead to the next ticket of the list that the address names, or to the one before."""

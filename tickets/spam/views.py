@@ -29,8 +29,8 @@ from tickets.ticket.stored import is_requester
 @costs(on="GET", get="requester, ticket", query="tickets of a requester", trips=2, reads=4)
 @costs(
     on="POST",
-    get="address, audit chain, mail settings, member, requester",
-    query="member, ticket, tickets of a requester",
+    get="address, audit chain, mail settings, requester",
+    query="ticket, tickets of a requester",
     write="audit chain, audit row, mail settings, membership, ticket",
     trips=14,
     reads=25,
@@ -130,7 +130,7 @@ def unmark(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(query="tickets by status", trips=1, reads=20)
+@costs(query="tickets by status", trips=1, reads=10)
 @require_safe
 def all_spam(request: TenantRequest) -> HttpResponse:
     """List what is marked as spam, the last first."""

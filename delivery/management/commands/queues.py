@@ -20,7 +20,15 @@ BY = Actor(origin="queues")
 
 
 class Command(PortalCommand):
-    costs = cost(per="tenant")
+    costs = cost(
+        per="tenant",
+        get="audit chain, queue depths, slug, tenant",
+        query="given queues, queue set, tenant by name",
+        write="audit chain, audit row, given queues, queue set, tenant",
+        reads=10,
+        writes=15,
+        each=(0, 3, 12),
+    )
     help = (
         "show: each tenant's queues, how full they are, and who shares most. assign: give a set to each tenant that "
         "has none, and forget the sets of tenants that do not exist. check: whether every tenant has a set, stored "

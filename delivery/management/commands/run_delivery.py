@@ -20,7 +20,7 @@ from portal.schema.registry import Role
 
 
 class Command(WorkerCommand):
-    costs = cost(per="delivery")
+    costs = cost(per="delivery", get="*", query="*", write="*")
     help = (
         "Deliver what leaves the desks, and file the letters that come in, until Ctrl-C or SIGTERM; then finish what "
         "runs, and give back what has not "

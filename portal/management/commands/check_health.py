@@ -24,7 +24,7 @@ from portal.web import readiness
 
 
 class Command(PortalCommand):
-    costs = cost(get="placed stream, queue depths, watermark", query="due rows by time, placed tenant", per="table")
+    costs = cost(get="placed stream, queue depths, watermark", query="due rows by time, placed tenant", reads=15)
     help = (
         "Say whether the engine answers, every table is active and as declared, and the stream worker keeps up; also "
         "for the tenants that have tables of their own. "

@@ -13,7 +13,7 @@ from portal.schema.access_patterns import cost
 
 
 class Command(PortalCommand):
-    costs = cost(per="ticket")
+    costs = cost(per="ticket", write="*")
     help = (
         "Create the tables, the queues and the bucket where they are missing, and with --seed the sample data where "
         "there are none. `demo` runs it before anything else."

@@ -26,6 +26,9 @@ class Command(PortalCommand):
         "import, import source, letter, move, move log, past move, placed tenant, purge, "
         "request, resharding, tenant, tenant by name, ticket",
         per="item",
+        reads=100,
+        writes=10,
+        each=(0, 2, 2),
     )
     help = (
         "Write all that belongs to a tenant into one file, while its people work: tickets, members, endpoints, keys, "

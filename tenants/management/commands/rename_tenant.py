@@ -19,7 +19,7 @@ from tenants.tenancy.stored import TenantItem
 class Command(TenantChangeCommand):
     costs = cost(
         get="audit chain, slug, tenant",
-        query="member",
+        query="auditor, member",
         write="audit chain, audit row, membership, slug, tenant, tenant by name",
         reads=20,
         writes=50,

@@ -17,7 +17,9 @@ from tenants.tenancy import tenant_directory
 
 
 class Command(PortalCommand):
-    costs = cost(get="slug, tenant", query="audit chain, audit row, tenant by name", per="audit row")
+    costs = cost(
+        get="slug, tenant", query="audit chain, audit row, tenant by name", per="audit row", reads=8, each=(0, 0.5, 0)
+    )
     help = (
         "Read the audit trail of one tenant, or of the platform and all tenants, and name each row that was altered, "
         "deleted or inserted. If there is one, the exit status is 1. Also print a fingerprint of each trail; while it "

@@ -20,7 +20,15 @@ BY = Actor(origin="dead_letters")
 
 
 class Command(PortalCommand):
-    costs = cost(per="dead letter")
+    costs = cost(
+        per="dead letter",
+        get="audit chain, counter, slug, tenant",
+        query="dead letter, tenant by name",
+        write="aggregate, audit chain, audit row, dead letter",
+        reads=10,
+        writes=20,
+        each=(0, 3, 20),
+    )
     help = (
         "Show the stream records that could not be counted, count them after all, or throw them away. list prints one "
         "line for each: id, tenant, time and reason. replay counts them by the rules of today, and applies each "

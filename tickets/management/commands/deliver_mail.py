@@ -25,7 +25,7 @@ def _verdict(text: str) -> tuple[str, str]:
 
 
 class Command(PortalCommand):
-    costs = cost(get="slug, tenant", per="letter")
+    costs = cost(get="slug, tenant", reads=4)
     help = (
         "Bring a letter in from a file (- for standard input), as if it had come by mail to the given addresses. They "
         "decide which desks get it, not what the letter says."

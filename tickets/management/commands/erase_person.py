@@ -25,7 +25,11 @@ class Command(PortalCommand):
         write="API key, address of a requester, aggregate, article, audit chain, audit row, auditor, "
         "file, help centre, invitation, invitation link, invited, letter, membership, ready answer, requester, "
         "rule, tenant, ticket, unreached invitation, webhook",
-        per="ticket of the person",
+        per="ticket",
+        reads=30,
+        writes=30,
+        each=(0, 150, 400),
+        room="a ticket of a megabyte",
     )
     help = (
         "Replace somebody who is no member any more by a pseudonym in all tickets of a desk. The numbers stay. The "

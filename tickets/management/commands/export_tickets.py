@@ -34,6 +34,9 @@ class Command(PortalCommand):
         query="ticket",
         write="audit chain, audit row",
         per="ticket",
+        reads=8,
+        writes=8,
+        each=(0, 5, 0),
     )
     help = (
         "Write all tickets of a tenant, internal notes included, one JSON object on each line, by number. "

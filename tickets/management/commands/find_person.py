@@ -18,7 +18,10 @@ class Command(PortalCommand):
         get="account, address, address of a requester, aggregate, counter, mail settings, requester, slug, tenant",
         query="API key, audit row, auditor, group turns, help centre, invitation, letters by time, member, "
         "notice, ready answer, rule, saved views, ticket, webhook",
-        per="ticket of the person",
+        per="ticket",
+        reads=25,
+        each=(0, 150, 0),
+        room="a ticket of a megabyte",
     )
     help = (
         "Say where a desk knows the person with an address: membership, invitations, tickets, comments, texts that "

@@ -32,6 +32,9 @@ class Command(PortalCommand):
         query="arriving tenant, given queues, member, placed tenant, purge",
         write="*",
         per="item",
+        reads=15,
+        writes=20,
+        each=(0, 1.5, 3),
     )
     help = (
         "Bring a tenant in from the file that export_tenant has written. Nothing is written before the whole file is "

@@ -32,6 +32,9 @@ class Command(JobCommand):
         write="aggregate, audit chain, audit row, counter, marker, move, move log, past move, "
         "placed tenant, request, resharding, tenant, ticket",
         per="item",
+        reads=80,
+        writes=80,
+        each=(0, 15, 10),
     )
     help = (
         "Move the content of a desk to tables of its own (bridge), to those at a site of the settings (silo/NAME), or "

@@ -29,6 +29,9 @@ class Command(PortalCommand):
         query="*",
         write="*",
         per="item",
+        reads=160,
+        writes=80,
+        each=(0, 15, 6),
     )
     help = (
         "Delete a closed tenant whose grace is over, with all that is stored for it, and print the certificate. It "

@@ -24,6 +24,9 @@ class Command(PortalCommand):
         query="aggregate, dead letter, tenant by name",
         write="aggregate, counter, marker, ticket",
         per="ticket",
+        reads=70,
+        writes=45,
+        each=(0, 5, 6),
     )
     help = (
         "Count the aggregates of tenants anew, through the stream and while people go on working: each ticket is "

@@ -21,6 +21,9 @@ class Command(PortalCommand):
         query="aggregate, search directory, search segment, ticket",
         write="marker, recount, search directory, search segment",
         per="ticket",
+        reads=32,
+        writes=30,
+        each=(0, 4, 6),
     )
     help = (
         "Make the search index of tenants anew from the stored texts: for tickets of before there was a search, for a "

@@ -15,7 +15,7 @@ from tickets.letters import smtp_receiver
 
 
 class Command(WorkerCommand):
-    costs = cost(per="letter")
+    costs = cost(per="letter", get="*", query="*", write="*")
     help = (
         "Take letters by SMTP on this machine alone, and bring them in as Amazon SES would, until Ctrl-C or SIGTERM. "
         "For development: it asks nobody for a password, and takes each sender as confirmed. `make run` starts it."

@@ -17,7 +17,7 @@ from tickets.attachments.orphaned_copies import CopiesFound
 
 
 class Command(PortalCommand):
-    costs = cost(get="slug, tenant", query="file, tenant by name", per="file")
+    costs = cost(get="slug, tenant", query="file, tenant by name", per="desk", reads=20, each=(0, 3, 0))
     help = (
         "Compare the files in the bucket with the tickets of the desks, and delete those that no ticket names: a "
         "process that was killed while it attached them has left them. Files of the last hour are left alone. Run it "

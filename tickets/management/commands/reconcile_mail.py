@@ -16,7 +16,11 @@ from tickets.letters import reconciling, unclaimed
 
 class Command(PortalCommand):
     costs = cost(
-        get="slug, tenant, waiting letters", query="letters by time, letters that wait, tenant by name", per="letter"
+        get="slug, tenant, waiting letters",
+        query="letters by time, letters that wait, tenant by name",
+        per="desk",
+        reads=6,
+        each=(0, 3, 0),
     )
     help = (
         "Compare the bucket of letters with the ledgers of the desks. Letters that nobody has handed to a desk, and "

@@ -29,6 +29,9 @@ class Command(JobCommand):
         query="tickets by status",
         write="audit chain, audit row, past resharding, resharding, tenant, ticket",
         per="ticket",
+        reads=10,
+        writes=15,
+        each=(0, 1.5, 5),
     )
     help = (
         "Spread the tickets of a tenant over another number of partitions in the indexes, while people go on working: "

@@ -26,6 +26,10 @@ class Command(PortalCommand):
         "given queues, help centre, import source, looks, member, membership, public form, "
         "queue set, ready answer, requester, slug, tenant, tenant by name, ticket",
         per="ticket",
+        reads=200,
+        writes=2500,
+        each=(0, 1, 16),
+        room="desks with all their people",
     )
     help = (
         "Fill the database with invented tenants, people and tickets: Acme, Globex and others, with alice@example.com "

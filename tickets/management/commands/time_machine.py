@@ -30,6 +30,9 @@ class Command(PortalCommand):
         query="member, ticket",
         write="audit chain, audit row, ticket",
         per="ticket",
+        reads=20,
+        writes=10,
+        each=(0, 10, 25),
     )
     help = (
         "Print what is different in tickets of a tenant since a moment. With --restore, make them what they were, each "
@@ -56,6 +59,7 @@ class Command(PortalCommand):
         numbers = _like(tenant, at, only) if only.params else list(dict.fromkeys(options["tickets"]))
         if not numbers or min(numbers) < 1 or len(numbers) > restoring.MOST:
             raise Invalid(f"Name 1 to {restoring.MOST} tickets; these are {len(numbers)}.")
+        self.counted = len(numbers)
         found = restoring.look(tenant, numbers, at)
         for one in found:
             self.stdout.write("\n".join(_lines(one, definitions.of(tenant))))

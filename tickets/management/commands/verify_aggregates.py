@@ -41,6 +41,9 @@ class Command(PortalCommand):
         query="aggregate, dead letter, recount, tenant by name",
         write="aggregate, counter, marker, recount, ticket",
         per="ticket",
+        reads=60,
+        writes=20,
+        each=(0, 5, 3),
     )
     help = (
         "Recount the tickets of tenants and compare with the aggregates that the stream worker keeps. Says beforehand "

@@ -27,6 +27,9 @@ class Command(PortalCommand):
         query="aggregate, search directory, search segment, tenant by name, ticket",
         write="marker, recount",
         per="ticket",
+        reads=20,
+        writes=5,
+        each=(0, 3, 1),
     )
     help = (
         "Read the texts of all tickets and hold the search index against them: names what a search would miss, and "

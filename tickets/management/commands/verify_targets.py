@@ -16,7 +16,7 @@ from tickets.ticket.stored import CounterItem
 
 
 class Command(PortalCommand):
-    costs = cost(get="counter, slug, tenant", query="ticket", per="ticket")
+    costs = cost(get="counter, slug, tenant", query="ticket", per="ticket", reads=5, each=(0, 1, 0))
     help = (
         "Compute the clocks of a desk's tickets and the receipts of missed targets anew, from their histories and the "
         "versions of the targets alone, and compare them with what is stored. Status 1: something differs. One Query "
