@@ -38,7 +38,7 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
-@costs(get="auditor", query="audit chain, audit row", trips=4, reads=18)
+@costs(get="auditor", query="audit chain, audit row", trips=4, reads=16)
 @require_safe
 def evidence(request: TenantRequest) -> HttpResponse:
     """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time, and

@@ -24,6 +24,7 @@ from tests.desk.test_cost import spent
 from tests.isolation.test_outsider import API_CALLS, FORM, ROUTES, SECRET, acme, filled
 from tests.membership.test_seats import limit
 from tests.privacy.test_person_pages import erased, searched
+from tests.support.commands import run
 from tests.support.world import PASSWORD, Browser, World, captured
 from tickets.desk import changing
 
@@ -307,10 +308,14 @@ def test_a_desk_that_is_renamed_is_the_auditors_by_its_new_name(world: World) ->
     ]
 
 
-def test_an_erasure_of_an_auditor_ends_the_access_and_forgets_it(world: World) -> None:
+@pytest.mark.parametrize("is_command", [False, True], ids=["on the page", "by the command"])
+def test_an_erasure_of_an_auditor_ends_the_access_and_forgets_it(world: World, is_command: bool) -> None:
     ada = audit(world)
     alice = world.browser("alice", "acme")
-    erased(alice, searched(alice, ADA), typed_address=ADA)
+    if is_command:
+        assert run("erase_person", "acme", ADA).status == 0
+    else:
+        erased(alice, searched(alice, ADA), typed_address=ADA)
     assert auditors.listed(world.context("alice", "acme").repository) == []
     assert ada.get(FIRST)["Location"].startswith("/tenants/")
     trail = alice.get("/desk/audit/").content.decode()

@@ -378,7 +378,7 @@ def document() -> str:
         lines += [routes_row(routes) for routes in declared]
     lines += ["", "## Commands", "", "Trips of commands are not counted.", "", *TABLE]
     lines += [
-        f"| {name} | {told(what) if what else 'any'} | {what.bound() if what else 'whatever it proves'} |"
+        f"| {name} | {told(what) if what else 'any'} | {bound(what) if what else 'whatever it proves'} |"
         for name, what in command.declared().items()
     ]
     return "\n".join(lines) + "\n"
@@ -399,9 +399,12 @@ def keys_row(shape: KeyShape) -> str:
 def routes_row(routes: list[checks.DeclaredRoute]) -> str:
     first = routes[0]
     names = [f"{one.title} ({one.name})" if one.name else one.title for one in routes]
-    room = f": room for {first.cost.room}" if first.cost.room else ""
     what = f"{'<br>'.join(names)}<br>{first.file}".replace("|", r"\|")
-    return f"| {what} | {told(first.cost)} | {first.cost.bound()}{room} | {first.total.bound()} |"
+    return f"| {what} | {told(first.cost)} | {bound(first.cost)} | {first.total.bound()} |"
+
+
+def bound(what: Cost) -> str:
+    return f"{what.bound()}: room for {what.room}" if what.room else what.bound()
 
 
 def told(what: Cost) -> str:

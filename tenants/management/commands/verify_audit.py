@@ -18,7 +18,7 @@ from tenants.tenancy import tenant_directory
 
 class Command(PortalCommand):
     costs = cost(
-        get="slug, tenant", query="audit chain, audit row, tenant by name", per="audit row", reads=8, each=(0, 0.5, 0)
+        get="slug, tenant", query="audit chain, audit row, tenant by name", per="audit row", reads=12, each=(0, 0.5, 0)
     )
     help = (
         "Read the audit trail of one tenant, or of the platform and all tenants, and name each row that was altered, "

@@ -21,7 +21,7 @@ class Command(PortalCommand):
         query="aggregate, search directory, search segment, ticket",
         write="marker, recount, search directory, search segment",
         per="ticket",
-        reads=32,
+        reads=80,
         writes=30,
         each=(0, 4, 6),
     )

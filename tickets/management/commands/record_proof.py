@@ -14,7 +14,7 @@ from tickets.isolation_runs import platform_proofs
 
 
 class Command(PortalCommand):
-    costs = cost(write="isolation proof", reads=5, writes=20)
+    costs = cost(write="isolation proof", writes=10)
     help = (
         "Keep the result of a proof of isolation that was made elsewhere, such as by a release's checks, so that the "
         "owners' pages show it. The same report again changes nothing."

@@ -18,7 +18,7 @@ from tickets.search.results import Found, Hit, Piece
 class Command(PortalCommand):
     costs = cost(
         get="counter, requester, setup, slug, tenant, ticket",
-        query="member, requesters by name, search directory, ticket",
+        query="members by name, requesters by name, search directory, ticket",
         reads=15,
     )
     help = (

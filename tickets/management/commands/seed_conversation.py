@@ -18,7 +18,7 @@ class Command(PortalCommand):
         get="account, address, address of a requester, file, inbox, letter, looks, mail settings, "
         "member, membership, outbox row, requester, setup, suppressed address, tenant, ticket, "
         "waiting letters",
-        query="certificate, closing tenant, hold of deliveries, letters by time, member, placed tenant, ticket, "
+        query="certificate, closing tenant, hold of deliveries, letters by time, placed tenant, ticket, "
         "tickets of a requester",
         write="address of a requester, counter, file, letter, outbox row, request, requester, ticket",
         per="ticket",

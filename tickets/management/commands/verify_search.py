@@ -23,7 +23,7 @@ SHOWN = 40  # postings of one kind and tenant; --json has more
 
 class Command(PortalCommand):
     costs = cost(
-        get="counter, recount, slug, tenant, watermark",
+        get="placed stream, counter, recount, slug, tenant, watermark",
         query="aggregate, search directory, search segment, tenant by name, ticket",
         write="marker, recount",
         per="ticket",
