@@ -459,6 +459,7 @@ ALLOWED = {
     ("tenants/sign_in/passwords.py", "|"): "what a reset link's MAC is made over; never stored",
     ("tickets/admin/ticket_admin.py", "#"): "what people write before a ticket's number",
     ("tickets/desk/page_texts.py", "#"): "what people write before a ticket's number",
+    ("tickets/admin/rights_pages.py", "TENANT#"): "how the declared form of a tenant's key begins; no key is made",
     ("portal/isolation/guard.py", "#"): "what the names in a DynamoDB expression begin with",
     ("tickets/search/search_query.py", "#"): "what people write before a ticket's number",
     ("tenants/sign_in/entering_views.py", "|"): "what the MAC of half a sign-in is made over; never stored",
