@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -132,25 +130,10 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
+def pytest_collection() -> None:
     if hypothesis.settings.default.derandomize:
         # The constants of all modules, which each process would parse for them, are worth their time for dice alone.
         providers._get_local_constants = lambda: providers._local_constants
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if worker and [Path(place).name for place in session.config.args] == [HERE.name]:
-        import_from(int(worker[2:]) / int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
-
-
-def import_from(share: float) -> None:
-    """Import all tests beginning at another one in each process, so that they compile them for each other.
-
-    What cannot be imported is said by the collection, which comes to it again.
-    """
-    paths = sorted(HERE.rglob("test_*.py"))
-    first = int(share * len(paths))
-    for path in (*paths[first:], *paths[:first]):
-        with suppress(Exception, pytest.skip.Exception):
-            import_module(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -214,8 +197,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             name: ([*map(list, one.patterns)], one.most, one.is_near) for name, one in held_costs.seen.items()
         }
         return
-    of_all = config.args_source is config.ArgsSource.TESTPATHS and not (config.option.keyword or config.option.markexpr)
-    if exitstatus == 0 and (of_all or config.option.costs):
+    chosen = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "collectonly")
+    of_all = config.args_source is config.ArgsSource.TESTPATHS and not any(config.getvalue(one) for one in chosen)
+    if exitstatus == 0 and (of_all or (config.option.costs and not config.option.collectonly)):
         found = held_costs.untrue(held_costs.seen, of_all=of_all)
         if found:
             print("\n" + "\n".join(found))  # noqa: T201  # the end of a run has no other way to say it
