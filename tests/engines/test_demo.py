@@ -39,7 +39,9 @@ NOISE_NOTED = False
 import os
 from django.http import JsonResponse
 from django.urls import path
+from portal.web.costs import costs
 from sample import table
+@costs()
 def page(request):
     return JsonResponse({"gunicorn": os.getppid(), "items": table.count()})
 urlpatterns = [path("", page), path("healthz", page)]

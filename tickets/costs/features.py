@@ -75,7 +75,7 @@ FEATURES: Final = (
         "Api.Answers", "Tenants.ApiKeys",
     ),
     _feature(
-        "members", gettext_lazy("Members and signing in"),
+        "members", gettext_lazy("Members and sessions"),
         gettext_lazy("Knowing who asks, in each request: the session, the membership and the desk; and invitations."),
         "Admin.Users", "Tenants.Auditors", "Tenants.Config", "Tenants.Invites", "Tenants.Unreached",
         "Platform.Directory", "Platform.Factors", "Platform.Memberships", "Platform.Sessions", "Platform.Throttles",

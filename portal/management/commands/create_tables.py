@@ -19,7 +19,7 @@ from portal.web import checks
 
 
 class Command(PortalCommand):
-    costs = cost()
+    costs = cost(query="placed tenant", reads=5)
     requires_system_checks = (checks.SETTINGS,)
     help = (
         "Create the tables, their indexes, streams and TTL. Existing tables are compared and left as they are; "
