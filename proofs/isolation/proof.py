@@ -199,7 +199,7 @@ def verdict(proof: Proof) -> str:
     sentences = {
         "Isolation does NOT hold: a request crossed.": proof.crossing,
         "Not proved: an honest request was refused.": proof.refused,
-        "Isolation does NOT hold: data changed while nothing was allowed to write.": proof.changed,
+        "Not decided: data changed during the proof. Run it again while nobody works in these desks.": proof.changed,
         "Not proved: the attack did not notice a broken layer.": proof.survivors,
         "Not clean: items of the proof are still there.": proof.left_behind,
         "Interrupted before the end.": not proof.finished,

@@ -39,6 +39,12 @@ PAGE_SIZE: Final = 50
 _EXPORT_PAGE: Final = 500  # rows read at once for an export
 _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 
+# Exports whose names are texts of the program; others have the name of a desk.
+_NAMED_BY_US: Final = {
+    "audit": gettext_noop("the audit trail"),
+    "evidence": gettext_noop("the evidence for auditors"),
+    "person": gettext_noop("a person's data"),
+}
 # Actions about oneself, whose sentence is complete without a name behind it.
 _ALONE: Final = (
     AuditAction.MEMBER_LEFT,
@@ -306,6 +312,13 @@ def _bound(only: TrailFilter) -> tuple[object, ...]:
     return ("audit", only.actor, only.entity, str(only.first), str(only.last))
 
 
+def _entity(stored: AuditItem) -> str:
+    """Return the name of what a row is about, translated where it is a text of the program."""
+    name = stored.entity_name or ""
+    is_ours = stored.entity_type == "page" or (stored.entity_type == "export" and stored.entity_id in _NAMED_BY_US)
+    return _(name) if is_ours and name else name
+
+
 def row_of(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
     """Return a stored row in words."""
     return TrailRow(
@@ -317,9 +330,7 @@ def row_of(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
         action=stored.action,
         entity_type=stored.entity_type,
         entity_id=stored.entity_id,
-        entity=_(stored.entity_name)
-        if stored.entity_type == "page" and stored.entity_name
-        else stored.entity_name or "",
+        entity=_entity(stored),
         before=json.loads(stored.before or "{}"),
         after=json.loads(stored.after or "{}"),
     )

@@ -95,6 +95,7 @@ def is_signed(message: bytes, signature: bytes, key: bytes) -> bool:
 Row = tuple[str, str, int, str]  # the hash, the hash of the row before it, the line, the moment in UTC
 
 MOMENT = "timestamp_event_id"  # of a stored row: what begins with it
+DEVELOPMENT = "8e2f2a6ab81b128f"  # the key that each installation without a setting has in development
 MOST_SIGNED = 10_000_000  # bytes of a signed document
 MORE = 1_000_000  # bytes that a changed file may have more than it was signed with, to be looked at
 HEADER, DESCRIPTOR = 30, 24  # bytes before a file of a zip, but for its name and what follows that; and behind it
@@ -317,7 +318,7 @@ def check_export(
     )
     return (
         f"whole and unaltered. Evidence of the desk {desk['name']} ({desk['slug']}, {desk['id']}), made "
-        f"{manifest['made_at']}, signed by the key {manifest['key']}: {len(rows)} rows of the audit trail, chain "
+        f"{manifest['made_at']}, {by_key(manifest['key'])}: {len(rows)} rows of the audit trail, chain "
         f"intact, fingerprint {manifest['fingerprint']}.{less}{since}"
     )
 
@@ -336,12 +337,18 @@ def check_file(path: str, keys: dict[str, bytes], others: dict[str, Any], heads:
         raise EvidenceFault("This is no zip of evidence, no certificate and no signed page. A CSV is not signed.")
     if not ends:
         said = signed(content, keys, "The certificate")
-        return f"unaltered. {said.get('kind', 'A certificate')}, signed by the key {said['key']}."
+        return f"unaltered. {said.get('kind', 'A certificate')}, {by_key(said['key'])}."
     said = signed(signature[: -len(b"-->\n")], keys, "The signature of the page")
     if said.get("sha256") != hashlib.sha256(page).hexdigest() or not signature.endswith(b"-->\n"):
         raise EvidenceFault("The page was changed after it was signed.")
     desk, result = said.get("tenant", {}).get("slug", ""), f"{said.get('kind')}: {said.get('result')}"
-    return f"unaltered. A page, signed by the key {said['key']}.{f' Of the desk {desk}, {result}.' if desk else ''}"
+    return f"unaltered. A page, {by_key(said['key'])}.{f' Of the desk {desk}, {result}.' if desk else ''}"
+
+
+def by_key(name: str) -> str:
+    """Return the words about the key that something was signed with."""
+    proves_nothing = " of development, WHICH EVERYBODY HAS: this proves nothing" if name == DEVELOPMENT else ""
+    return f"signed by the key {name}{proves_nothing}"
 
 
 def say(text: str) -> None:

@@ -193,9 +193,10 @@ def page(request: HttpRequest) -> dict[str, Any]:
 
 
 def title_of(route: str) -> str:
-    """Return the title of a page of the navigation in English, "" for another route. It is translated where it is
-    read."""
-    return next((one.title for pages in DESK_PAGES.values() for one in pages if one.route == route), "")
+    """Return the title of a page of the navigation in English, also of its files, "" for another route. It is
+    translated where it is read."""
+    pages = (one for pages in DESK_PAGES.values() for one in pages)
+    return next((one.title for one in pages if route == one.route or route.startswith(f"{one.route}_")), "")
 
 
 def _price_place(tenant: TenantContext | None) -> str:

@@ -290,6 +290,9 @@ def test_evidence_says_where_the_keys_are_published_and_whether_everybody_can_si
     page = ada.get("/desk/evidence/").content.decode()
     assert 'href="https://status.example/keys"' in page
     assert "its signatures prove nothing" in page
+    key = certificates.key_id(certificates.signing_key().public_key())
+    assert "this proves nothing" in verify_audit_export.by_key(key)
+    assert "this proves nothing" not in verify_audit_export.by_key("0" * len(key))
     assert b"compare them with https://status.example/keys." in exported(ada)["README.txt"]
 
 

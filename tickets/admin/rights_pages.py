@@ -194,7 +194,7 @@ def _together(changes: Iterable[RightChange]) -> Iterator[str]:
 def _proof(item: Any) -> dict[str, Any]:
     return {
         "when": clock.parse(item.name),
-        "holds": bool(item.holds),
+        "verdict": item.verdict,
         "hostile": f"{int(item.hostile):,}",
         "noticed": int(item.noticed),
         "broken": int(item.broken),
@@ -212,4 +212,5 @@ def isolation_is_unproved() -> list[Notice]:
         return []
     if last is None:
         return [Notice(60, "Isolation was not proved here.", reverse("admin:rights"), "info")]
-    return [Notice(19, "The last proof of isolation failed.", reverse("admin:rights"), "error")]
+    said = last.verdict if not last.holds else "The last proof of isolation did not notice each mistake."
+    return [Notice(19, said, reverse("admin:rights"), "error")]
