@@ -202,7 +202,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if exitstatus == 0 and (of_all or (config.option.costs and not config.option.collectonly)):
         found = held_costs.untrue(held_costs.seen, of_all=of_all)
         if found:
-            print("\n" + "\n".join(found))  # noqa: T201  # the end of a run has no other way to say it
+            # The end of a run has no other way to say it.
+            print(f"\nFAILED: {len(found)} declarations are not true in these tests.", *found, sep="\n")  # noqa: T201
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

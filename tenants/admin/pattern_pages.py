@@ -30,8 +30,8 @@ _ANYTHING: Final = Cost()  # of a proof, which does whatever people do
 @costs.costs(query="excess cost", trips=1, reads=5)
 @require_safe
 def patterns(request: HttpRequest) -> HttpResponse:
-    """Show the routes and commands that have `?q=` in their name, address or file, use the table or index `place` and
-    are of the access `level`, some of them on each page: a Query."""
+    """Show the routes and commands that have `?q=` in their name, address, file or keys, use the table or index
+    `place` and are of the access `level`, some of them on each page: a Query."""
     asked = {name: request.GET.get(name, "").strip() for name in ("q", "place", "level")}
     found = [row for row in _rows() if _fits(row, asked)]
     page = Paginator(found, ROWS).get_page(request.GET.get("page"))
@@ -91,8 +91,8 @@ def _patterns(what: Cost) -> list[dict[str, str]]:
 
 
 def _fits(row: dict[str, Any], asked: dict[str, str]) -> bool:
-    text = " ".join([row["file"], *(f"{title} {name}" for title, name in row["titles"])]).lower()
     places, names = {one["place"] for one in row["patterns"]}, {name for _, name in row["cost"].patterns}
+    text = " ".join([row["file"], *names, *(f"{title} {name}" for title, name in row["titles"])]).lower()
     return (
         asked["q"].lower() in text
         and asked["level"] in ("", row["level"])

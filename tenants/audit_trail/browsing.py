@@ -312,7 +312,7 @@ def _bound(only: TrailFilter) -> tuple[object, ...]:
     return ("audit", only.actor, only.entity, str(only.first), str(only.last))
 
 
-def _entity(stored: AuditItem) -> str:
+def _entity(stored: AuditItem | AuditByActor | AuditByEntity) -> str:
     """Return the name of what a row is about, translated where it is a text of the program."""
     name = stored.entity_name or ""
     is_ours = stored.entity_type == "page" or (stored.entity_type == "export" and stored.entity_id in _NAMED_BY_US)

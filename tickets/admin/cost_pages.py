@@ -19,6 +19,7 @@ from portal.load import route_costs, spending
 from portal.load.route_costs import READS, TRIPS, WRITES, RouteDay
 from portal.load.spending import day_of
 from portal.nosql.admin import Notice
+from portal.web import checks
 from portal.web.costs import costs as declared
 from tenants.lifecycle import certificates
 from tenants.operators.operator_site import OperatorSite
@@ -200,13 +201,15 @@ ORDERS: Final = {"all": "all requests", "each": "one request, 99th percentile"}
 @OperatorSite.page("route-costs/", name="route_costs", title="Costs of routes")
 @declared(query="costs of routes", trips=3, reads=700, room="hundreds of routes on 14 days, of a kilobyte each")
 def routes(request: HttpRequest) -> HttpResponse:
-    """Show the medians and 99th percentiles of each route, or of those that `?q=` is a part of, and what got dearer: a
-    Query for each of 14 days. `?order=` is one of ORDERS."""
+    """Show the medians and 99th percentiles of each route, or of those whose address or name has `?q=`, and what got
+    dearer: a Query for each of 14 days. `?order=` is one of ORDERS."""
     days = route_costs.latest(clock.now())
     found = route_costs.read(days)
     asked, order = request.GET.get("q", "").strip(), request.GET.get("order", "")
     order = order if order in ORDERS else "all"
-    rows = route_rows([one for one in found if asked.lower() in one.route.lower()], [day_of(day) for day in days])
+    names = {path: name for path, name, _ in checks.routes()}
+    named = [one for one in found if asked.lower() in f"{one.route} {names.get(one.route.split()[-1], '')}".lower()]
+    rows = route_rows(named, [day_of(day) for day in days])
     context = {
         **OperatorSite.context_of(request),
         "title": "Costs of routes",

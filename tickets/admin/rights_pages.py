@@ -68,6 +68,8 @@ def rights_of_roles(request: HttpRequest) -> HttpResponse:
     known = rights.sentences(role)
     sid, _, part = request.GET.get("without", "").partition("/")
     chosen = next((one for one in known if one == Sentence(sid, part)), None) if not table else None
+    if sid and not table and chosen is None:
+        raise Http404("This role has no such statement.")
     decided = _decided(role, settings.DYNAMODB_TABLE_PREFIX)
     proof = platform_proofs.last()
     rows = [*_rows(role, decided)]
