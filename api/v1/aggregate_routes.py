@@ -241,7 +241,7 @@ class AggregatesQuery(ApiQuery):
 @router.declare(
     "GET", "/aggregates", scope=Scope.AGGREGATES_READ, answers={200: Aggregates, 304: None}, headers=answers.KNOWN
 )
-@costs(get="watermark", query="aggregate, members by name", trips=1, reads=14)
+@costs(get="placed stream, watermark", query="aggregate, members by name", trips=2, reads=14)
 def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpResponse:
     """Read the numbers of the desk.
 
@@ -251,7 +251,7 @@ def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpR
 
 
 @router.declare("GET", "/tags", scope=Scope.AGGREGATES_READ, answers={200: TagList, 304: None}, headers=answers.KNOWN)
-@costs(get="watermark", query="aggregate", trips=1, reads=10)
+@costs(get="placed stream, watermark", query="aggregate", trips=2, reads=10)
 def list_tags(request: ApiRequest) -> HttpResponse:
     """List the tags of tickets, with how many tickets of each status have them."""
     read = dashboard.tags(request.acting)

@@ -29,7 +29,7 @@ from tickets.ticket.fields import Status
 @OperatorSite.page("search/", name="search", title="Search")
 @costs(
     on="GET",
-    get="counter, search segment, slug, ticket, watermark",
+    get="counter, placed stream, search segment, slug, ticket, watermark",
     query="search directory, ticket",
     trips=4,
     reads=15,

@@ -28,7 +28,7 @@ from tickets.tags.forms import COLOURS, ColourForm, RenameTagForm
 
 
 @member(Role.AGENT)
-@costs(get="bulk job, watermark", query="aggregate", trips=1, reads=10)
+@costs(get="bulk job, placed stream, watermark", query="aggregate", trips=2, reads=10)
 @require_safe
 def all_tags(request: TenantRequest) -> HttpResponse:
     """List the tags that are used most, with how many tickets have each."""
@@ -122,7 +122,7 @@ def _act(
 
 
 @member(Role.AGENT)
-@costs(get="watermark", query="aggregate", trips=1, reads=10)
+@costs(get="placed stream, watermark", query="aggregate", trips=2, reads=10)
 @require_safe
 def tag_options(request: TenantRequest) -> HttpResponse:
     """Offer tags for what is typed in a field of tags."""
