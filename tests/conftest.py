@@ -190,7 +190,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Fail a green run of all tests where a route or a command declares what is not true of it."""
+    """Fail a run of all tests where a route or a command declares what is not true of it."""
     config = session.config
     if hasattr(config, "workeroutput"):
         config.workeroutput["costs"] = {
@@ -199,7 +199,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     chosen = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "collectonly")
     of_all = config.args_source is config.ArgsSource.TESTPATHS and not any(config.getvalue(one) for one in chosen)
-    if exitstatus == 0 and (of_all or (config.option.costs and not config.option.collectonly)):
+    if exitstatus in (0, 1) and (of_all or (config.option.costs and not config.option.collectonly)):
         found = held_costs.untrue(held_costs.seen, of_all=of_all)
         if found:
             # The end of a run has no other way to say it.

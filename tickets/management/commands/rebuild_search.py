@@ -21,7 +21,7 @@ class Command(PortalCommand):
         query="aggregate, search directory, search segment, ticket",
         write="marker, recount, search directory, search segment",
         per="ticket",
-        reads=80,
+        reads=100,
         writes=30,
         each=(0, 4, 6),
     )
