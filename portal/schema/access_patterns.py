@@ -2,7 +2,8 @@
 
 An access pattern is an operation on keys of one shape, such as `query ticket`. Shapes are declared once, beside their
 table. A route (portal/web/costs.py) and a command (portal/management/command.py) declare the patterns that they use,
-with the most that one call takes. Tests hold that in both directions: tests/support/held_costs.py.
+with the most that one call takes. Tests fail where a call asks for more; with `--costs` also where none asks for so
+much: tests/support/held_costs.py.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def _reset_link(request: Any) -> str:
 class SessionAdmin(NamedColumns, DynamoAdmin):
     get_costs = cost(get="address", query="audit rows by object, membership, sessions by person", trips=4, reads=10)
     post_costs = cost(
-        get="audit chain", query="membership", write="audit chain, audit row, session", trips=10, reads=10, writes=40
+        get="audit chain", query="membership", write="audit chain, audit row, session", trips=10, reads=10, writes=36
     )
     may_delete = True
     list_display = ("browser", "address", "tenant", "started_at", "until")

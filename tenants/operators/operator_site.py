@@ -68,7 +68,7 @@ class OperatorSite(DynamoAdminSite):
         write="audit chain, audit row",
         trips=4,
         reads=30,
-        writes=12,
+        writes=10,
     )
     def index(self, request: Any, extra_context: Any = None) -> Any:
         """Show the front page: what its watchers report, all of them at once."""

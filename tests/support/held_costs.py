@@ -1,9 +1,8 @@
 """Hold what each request and command of a test asks for against what its route or class declares, in both directions.
 
 What was asked for and not declared, or more of it than declared, fails the test that made the request. What is declared
-and not true fails the run: keys that no request asked for, and bounds far above all that was seen. That is told after a
-green run of all tests, and with `--costs` of the routes that the chosen tests requested. What each process has seen is
-summed up, so that it does not matter which one ran what.
+and not true fails a run with `--costs`: keys that no request asked for, and bounds far above all that was seen, of the
+routes that the chosen tests requested. A run of all tests prints the same of all routes and commands.
 
 A request of which the engine refused a call, which is made again then, is held to its patterns alone.
 """

@@ -83,7 +83,7 @@ def choose_mail(request: TenantRequest) -> HttpResponse:
     "isolation proof, past isolation run, tenant by name, ticket, usage",
     write="costs of a day",
     trips=6,
-    reads=70,
+    reads=60,
     writes=2,
 )
 @require_safe
