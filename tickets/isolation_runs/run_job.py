@@ -36,7 +36,7 @@ from tickets.jobs.job_follower import JobFollower
 from tickets.jobs.leased_job import EndAsked, LeasedJob
 from tickets.jobs.stored import past
 
-A_SECOND: Final = 100.0  # attempts; the guard takes a third of a millisecond for one
+A_SECOND: Final = 50.0  # attempts; the guard takes a third of a millisecond for one
 _NOTED: Final = 50  # attempts, after which the page can show them
 
 Write = Callable[[TenantItem, IsolationRunItem, RunPlan], str]
