@@ -430,7 +430,7 @@ def test_long_menus_are_searched_by_typing(world: World, person: NewPage) -> Non
 
 def test_every_tab_stop_shows_that_it_has_focus(page: Page) -> None:
     for path in ("/tickets/", "/tickets/1/", "/tickets/new/", "/account/", "/tenants/", "/tickets/dashboard/"):
-        page.goto(path)
+        page.goto(path, wait_until="networkidle")  # what a page loads later may take the place of what has the focus
         stops = 0
         while stops < 60:
             press(page, "Tab")
