@@ -7,7 +7,7 @@ written after the page was made is in it.
 from __future__ import annotations
 
 import secrets
-from collections import Counter
+from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -96,10 +96,10 @@ def lines_of(bill: Meter) -> list[PriceLine]:
 
 
 def _parts(calls: list[Call]) -> tuple[tuple[str, float], ...]:
-    units = Counter[str]()
+    units = defaultdict[str, float](float)
     for call in calls:
         for part in call.parts:
-            units[part.table] += part.units  # type: ignore[assignment]  # units have halves
+            units[part.table] += part.units
     return tuple(sorted(units.items()))
 
 

@@ -40,7 +40,7 @@ from tickets.desk.views import back_address, people_choices
     query="members by name, noted tickets, ticket, tickets by status",
     write="audit chain, audit row, bulk job, membership, ticket",
     trips=6,
-    reads=25,
+    reads=20,
     writes=20,
     per="ticket",
     each=(3, 3, 25),
