@@ -66,7 +66,7 @@ _MEMBERS: Final = {
     },
     "TransactGetItems": {"Get": "GetItem"},
 }  # fmt: skip
-# The items that a tenant may not delete, though they are its own: a ticket goes with its tenant alone.
+# The items of Support.Tickets that a tenant may not delete, though its own: a ticket goes with its tenant alone.
 NOT_DELETED: Final = {"SUMMARY", "DETAIL"}
 _PARAMETERS: Final = {
     "GetItem": {"Key", "ConsistentRead"},
@@ -148,7 +148,7 @@ class Oracle:
             return False
         if action == "Query":
             return self._query(table, body)
-        if action == "DeleteItem" and body["Key"][table.range]["S"] in NOT_DELETED:
+        if action == "DeleteItem" and table.name == "Support.Tickets" and body["Key"]["sk"]["S"] in NOT_DELETED:
             return False
         holder = body[wanted or ("Item" if action == "PutItem" else "Key")]
         indexed = [index.hash for index in table.indexes if index.leading_keys]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +15,10 @@ from django.conf import settings as django_settings
 from portal.dynamo import client
 from portal.dynamo.placement import POOL
 from portal.isolation import guard, policies
+from portal.schema import registry
 from proofs.isolation import mutants
-from proofs.isolation.attempts.attempt import is_harmless
+from proofs.isolation.attempts import requests
+from proofs.isolation.attempts.attempt import Draw, is_harmless
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.transport import IAM, NOT_SENT, Crossed, Wire, hooks_of
@@ -70,6 +73,19 @@ def test_the_hunt_for_broken_layers_asks_all_that_guards_a_request(plan: AttackP
     attempt: Any = SimpleNamespace(operation="DeleteItem", params=params, draw=SimpleNamespace(me=me))
     policy = policies.Policy(policies.document("tenant"))
     assert mutants._passes(policy, attempt, POOL)[0] is may is Oracle(me.id).allows("DeleteItem", params)
+
+
+@pytest.mark.parametrize("operation", [*requests.SINGLE, "TransactWriteItems"])
+def test_the_judge_and_the_guard_agree_on_requests_of_which_a_part_is_missing(plan: AttackPlan, operation: str) -> None:
+    policy = policies.Policy(policies.document("tenant"))
+    for table in (t for t in registry.tables() if t.scope == "tenant"):
+        for seed in range(40):
+            draw = Draw(random.Random(seed), *plan.targets[:2])  # noqa: S311
+            made = requests.own(draw, operation, table)
+            requests._incomplete(draw, made)
+            attempt = made.attempt("missing parts")
+            if mutants._passes(policy, attempt, POOL)[0]:
+                assert Oracle(draw.me.id).allows(operation, attempt.params), attempt.described
 
 
 def test_no_write_of_the_plan_could_harm_anybody_if_it_were_sent(plan: AttackPlan) -> None:
