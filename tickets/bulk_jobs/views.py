@@ -40,10 +40,10 @@ from tickets.desk.views import back_address, people_choices
     query="members by name, noted tickets, ticket, tickets by status",
     write="audit chain, audit row, bulk job, membership, ticket",
     trips=6,
-    reads=20,
-    writes=20,
+    reads=12,
+    writes=12,
     per="ticket",
-    each=(3, 3, 25),
+    each=(2, 2, 20),
 )
 @get_or_post
 @heavy
