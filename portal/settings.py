@@ -321,6 +321,7 @@ STORAGES = {
     },
 }
 WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # pages name no others
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000  # bytes; the longest form is a description of 50,000 characters
 
