@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
+from api.v1.bulk_routes import BulkEdit
 from api.v1.ticket_schemas import (
     TicketInFull,
     TicketInList,
@@ -286,6 +288,16 @@ def test_lists_show_every_listed_field_and_filter_by_those_with_a_few_values(wor
     assert_table_shows(found, world, [field for field in LISTED if field not in (*DEFINED, CUSTOM)])
 
 
+def test_every_field_with_a_few_values_is_a_column_that_people_can_hide(world: World, alice: Any) -> None:
+    made(world, alice)
+    page = world.browser("alice", "acme").get("/tickets/?status=any").content.decode()
+    styles = Path(settings.BASE_DIR, "static/css/queue.css").read_text()
+    for name in FILTERS:
+        assert f'name="column" value="{name}"' in page, f"the menu does not offer the column {name}"
+        assert {f"col-{name}", f"cell-{name}"} <= set(re.findall(r"[\w-]+", page)), name
+        assert f".without-{name} :is(.col-{name}, .cell-{name})" in styles, f"the column {name} is shown when hidden"
+
+
 def assert_table_shows(page: str, world: World, fields: list[TicketField]) -> None:
     """The table has a head for each field with a few values, as many cells as heads, and the first samples."""
     (head,) = re.findall(r"(?s)<thead.*?</thead>", page)
@@ -429,6 +441,9 @@ def test_the_api_takes_and_gives_every_field(world: World, alice: Any) -> None:
     assert TicketToChange.model_fields.keys() >= {names[name] for name in changes(world, 0)}
     assert TicketInFull.model_fields.keys() >= set(NAMES)
     assert TicketInList.model_fields.keys() >= {field.name for field in LISTED}
+    for field in (*CHANGED, GROUP, ASSIGNEE):
+        asked = {field.name: sample(world, field, 1)}
+        assert BulkEdit.model_validate(asked).edit().values == asked
     for query in (TicketListQuery, TicketSearchQuery):
         assert query.model_fields.keys() >= FILTERS.keys()
     first, second = ({names[name]: value for name, value in changes(world, turn).items()} for turn in (0, 1))

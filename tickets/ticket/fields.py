@@ -2,8 +2,8 @@
 
 Everything that handles tickets goes by FIELDS: index projections and rows, forms, filters, search operators, events,
 export and import, the time machine, the check of a moved copy, a person's document, tables of tickets and the admin.
-Templates and the schemas of the API name the fields themselves; tests/desk/test_every_field.py takes a ticket with all
-fields through all of these, and fails where one is left out.
+Templates, the columns of lists and the schemas of the API name the fields themselves; tests/desk/test_every_field.py
+takes a ticket with all fields through all of these, and fails where one is left out.
 
 A field's attribute in SummaryItem has the field's name; only the description is stored in DetailItem.
 """
