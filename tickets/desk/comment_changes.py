@@ -25,6 +25,7 @@ from tickets.attachments import removing
 from tickets.attachments.scanning import REMOVED
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.stored import HELD, TICKET_ITEMS, ActivityItem, FormerText, SummaryItem
+from tickets.ticket.texts import mentions
 
 Find = Callable[[TenantContext, int, str], tuple[SummaryItem, ActivityItem]]
 
@@ -156,7 +157,7 @@ def _replace(
         raise Invalid(_("This comment has been edited so often that no further version fits."), field="body")
     version = int(summary.version)
     told = [ticket_events.comment_edited(tenant, number, entry=found, body=text, version=version)]
-    if fields.mentions(text):
+    if mentions(text):
         times = len(after.former_texts)
         told.append(ticket_events.edited(tenant, number, entry=found.sk, version=version, times=times))
     _write(

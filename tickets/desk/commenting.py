@@ -35,6 +35,7 @@ from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, FieldChange, St
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.status_dates import counted
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
+from tickets.ticket.texts import mentions
 
 _ATTEMPTS: Final = 6
 COPIES: Final = 20
@@ -293,7 +294,7 @@ def _publish(
     about = ticket_events.commented(tenant, number, kind=said.kind, body=said.body, at=at, version=version)
     # Destinations of our own, see ticket_events.ENTERED.
     ours = [ticket_events.REPLY] if entry.delivery else []
-    if summary.listeners - {tenant.user_id} or fields.mentions(said.body):
+    if summary.listeners - {tenant.user_id} or mentions(said.body):
         ours.append(ticket_events.NOTICE)
     if said.files and attachments.have_pictures(said.files):
         ours.append(ticket_events.PREVIEW)

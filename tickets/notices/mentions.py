@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tenants.membership.members import ListedMember
-from tickets.ticket import fields
+from tickets.ticket import texts
 
 _WORD: Final = re.compile(r"[\w'\u2019-]+")
 _GOES_ON: Final = re.compile(r"\w")
@@ -23,7 +23,7 @@ def mentioned(text: str, people: Sequence[ListedMember]) -> list[ListedMember]:
     text = unicodedata.normalize("NFC", text)
     names = {person.id: _folded(person.name) for person in people}
     found: dict[str, ListedMember] = {}
-    for begin in fields.mentions(text)[:MOST]:
+    for begin in texts.mentions(text)[:MOST]:
         for person in _named(text, begin, people, names):
             found[person.id] = person
     return list(found.values())
@@ -32,7 +32,7 @@ def mentioned(text: str, people: Sequence[ListedMember]) -> list[ListedMember]:
 def first_words(text: str) -> list[str]:
     """Return the words with which the names begin that a text may mention."""
     text = unicodedata.normalize("NFC", text)
-    found = (_WORD.match(text, begin) for begin in fields.mentions(text)[:MOST])
+    found = (_WORD.match(text, begin) for begin in texts.mentions(text)[:MOST])
     return [word[0] for word in found if word]
 
 

@@ -29,7 +29,7 @@ from tenants.tenancy.roles import Role
 from tickets.groups import roster
 from tickets.notices import inbox
 from tickets.notices.mentions import first_words, mentioned
-from tickets.ticket import fields, stored, ticket_events
+from tickets.ticket import stored, texts, ticket_events
 from tickets.ticket.stored import ActivityItem, SummaryItem
 
 _DIGEST: Final = EventType("mail.notices", 1, "A person is to be told of what happened.", ())
@@ -187,7 +187,7 @@ def _entered(tenant: TenantContext, number: int, entry: str, *, by: str, edited:
         return
     listeners, of_all = summary.listeners, MailKind.RATED if found.kind == EVENT else MailKind.ENTERED
     named = set[str]()
-    if found.kind != EVENT and fields.mentions(found.body):
+    if found.kind != EVENT and texts.mentions(found.body):
         before = [*(found.former_texts or ())][edited - 1 : edited] if edited else []
         known = members.at_hand(tenant.repository)
         words = [word for text in (found, *before) for word in first_words(text.body)]

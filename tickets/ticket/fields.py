@@ -569,16 +569,3 @@ def changeable(names: Iterable[str]) -> None:
     known(names)
     if fixed := {field.name for field in FIXED}.intersection(names):
         raise TypeError(f"nothing changes {sorted(fixed)} of a ticket")
-
-
-# --- mentions ---
-
-
-# An "@" behind a letter is part of a mail address.
-_MENTION: Final = re.compile(r"(?<![\w@.+/-])@(?=\w)")
-
-
-def mentions(text: str) -> list[int]:
-    """Return where the names begin that a text mentions, each just behind its "@". Whom they mean, tickets/notices
-    looks up."""
-    return [found.end() for found in _MENTION.finditer(text)]

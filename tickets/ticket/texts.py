@@ -1,4 +1,4 @@
-"""Bring what people and programs send into the one form in which tickets store and compare it."""
+"""Bring what people and programs send into the one form in which tickets store and compare it, and find mentions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ REPLACEMENT: Final = "\ufffd"
 
 # Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
 _UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# An "@" behind a letter is part of a mail address.
+_MENTION: Final = re.compile(r"(?<![\w@.+/-])@(?=\w)")
 _LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 
@@ -34,3 +36,9 @@ def word(text: str) -> str:
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", block(text)).casefold())
     return "-".join(plain_text.visible(plain).split())
+
+
+def mentions(text: str) -> list[int]:
+    """Return where the names begin that a text mentions, each just behind its "@". Whom they mean, tickets/notices
+    looks up."""
+    return [found.end() for found in _MENTION.finditer(text)]
