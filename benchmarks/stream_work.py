@@ -1,4 +1,4 @@
-"""Measure the stream worker on what was filled, and a rebuild beside it; the dashboards have numbers by that.
+"""Measure the stream worker on what was filled, a rebuild beside it, and an import. Dashboards have numbers by that.
 
 The worker is `manage.py run_stream`, as an operator starts it. Counting the rest of a kept fill takes no time, so then
 there is no figure.
@@ -10,10 +10,12 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import stack
@@ -26,11 +28,13 @@ from portal.streams import shards
 from proofs.portal_server import ROOT, STOP_SECONDS
 from tickets.counting import merge, stored
 from tickets.counting.stream_handler import Positions
+from tickets.data import importer
 from tickets.search import index_check, index_rebuild
 from tickets.ticket.stored import TICKETS
 from tickets.verification import rebuild
 
 LEAST: Final = 200  # changes that a figure can be made of
+ROWS: Final = 300  # of the archive that is imported
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,25 @@ def rebuilt(tenant: Filled) -> tuple[StreamWork, list[Resident]]:
     if done.removed:
         raise stack.BenchmarkError(f"{len(done.removed)} counts of {tenant.slug} were wrong.")
     return StreamWork(f"rebuild, {tenant.label} tickets", done.tickets, *took), memory
+
+
+def imported(tenant: Filled) -> StreamWork:
+    """Import an archive of issues with two comments each. Raises BenchmarkError where a row is refused."""
+    at = [f"2024-03-0{day}T09:00:00Z" for day in range(1, 9)]
+    comments = [{"author": "bob", "body": f"Comment {n}", "createdAt": at[n], "updatedAt": at[n]} for n in range(1, 3)]
+    issue = {"state": "OPEN", "author": "carol", "body": "It *broke*.", "labels": ["bug"], "comments": comments}
+    rows = [
+        {**issue, "number": n, "title": f"Issue {n}", "createdAt": at[0], "updatedAt": at[7]}
+        for n in range(1, ROWS + 1)
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "archive.json"
+        path.write_text(json.dumps({"repo": f"example/{time.time_ns()}", "issues": rows, "pulls": []}))
+        with _timed() as took:
+            done = importer.Import(tenant.context, path).run()
+    if done.new != ROWS:
+        raise stack.BenchmarkError(f"{done.refused} rows of an archive were refused.")
+    return StreamWork(f"import, {ROWS} tickets", done.new, *took)
 
 
 def indexed(tenant: Filled) -> StreamWork:

@@ -20,6 +20,7 @@ from benchmarks.__main__ import arguments
 from benchmarks.fill import Filled
 from benchmarks.measure import Count, Round, Timing
 from benchmarks.measured_pages import SignedInVisitor
+from benchmarks.stream_work import ROWS
 from benchmarks.ticket_ranges import BULK, COMMENTS, SMALLEST, Layout
 from portal import clock
 from tests.support import quick_benchmarks
@@ -140,10 +141,11 @@ def test_what_a_page_shows_is_as_long_in_every_size(world: World) -> None:
 
 def test_the_worker_and_a_rebuild_have_figures_of_their_own(report: tuple[dict[str, Any], str]) -> None:
     figures, text = report
-    counted, rebuilt, indexed = figures["stream_work"]
+    counted, rebuilt, indexed, imported = figures["stream_work"]
     assert counted["number"] == 310 + 310
     assert 310 <= rebuilt["number"] < 410, "the smallest, and what was opened in it meanwhile"
     assert indexed["number"] == rebuilt["number"]
+    assert imported["number"] == ROWS
     assert all(one["per_second"] > 0 and one["title"] in text for one in figures["stream_work"])
     assert all(one["cpu"] > 0 for one in figures["stream_work"])
 
