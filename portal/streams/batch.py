@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, overload
 
 from portal import clock
@@ -145,9 +145,11 @@ def plain(typed: Mapping[str, Any] | None, only: Sequence[str] | None = None) ->
         return None
     names = typed if only is None else [name for name in only if name in typed]
     deserialize = _deserializer().deserialize
-    return {name: deserialize(typed[name]) for name in names}
+    # Nearly all are texts, of which boto3's way finds the kind by name.
+    return {name: value["S"] if "S" in (value := typed[name]) else deserialize(value) for name in names}
 
 
+@lru_cache(maxsize=64)  # the many records of one second
 def _created_at(at: datetime | float | None) -> str:
     """Return a moment as a stamp, "" for none: an engine sends a number, or text that botocore makes a datetime of."""
     if at is None:

@@ -37,6 +37,7 @@ from tickets.counting.contributions import (
     Counts,
     Kind,
     Part,
+    counts_of,
 )
 from tickets.counting.months import MonthScope
 from tickets.ticket.custom_values import MOST_IDS
@@ -174,7 +175,7 @@ def _long_place(text: str) -> str:
 
 def coded(counts: Contribution) -> Counts:
     """Return counts of any parts by code, without zeros."""
-    return Counter({code(part, name): n for part, some in counts.items() for name, n in some.items() if n})
+    return counts_of({code(part, name): n for part, some in counts.items() for name, n in some.items() if n})
 
 
 def decoded(attributes: Mapping[str, int]) -> Contribution:

@@ -189,9 +189,9 @@ def _add_months(counted: Contribution, image: Plain, zone: str, epoch: int) -> N
     if (rating := image.get("rating")) and "rated_at" in image:
         by_month[f"{_local(image['rated_at'], zone):%Y-%m}"][f"rated.{Rating(rating)}"] += 1
     for month, counts in by_month.items():
-        some = Counter({name: n for name, n in counts.items() if n})
+        some = counts_of({name: n for name, n in counts.items() if n})
         for scope, value in _scopes(image):
-            counted[Part(MONTH, str(MonthPlace(scope, month, value)), epoch)] = Counter(some)
+            counted[Part(MONTH, str(MonthPlace(scope, month, value)), epoch)] = some
 
 
 def _scopes(image: Plain) -> list[tuple[MonthScope, str]]:
@@ -262,8 +262,15 @@ def difference(new: Contribution, old: Contribution) -> Contribution:
     for part in new.keys() | old.keys():
         one, other = new.get(part, _NOTHING), old.get(part, _NOTHING)
         if moved := {name: n for name in one.keys() | other.keys() if (n := one.get(name, 0) - other.get(name, 0))}:
-            changed[part] = Counter(moved)
+            changed[part] = counts_of(moved)
     return changed
+
+
+def counts_of(numbers: Mapping[str, int]) -> Counts:
+    """Return these as counts. `Counter(numbers)` first asks what they are, which takes longer than the rest."""
+    made: Counts = Counter()
+    dict.update(made, numbers)
+    return made
 
 
 def total(contributions: Iterable[Contribution]) -> Contribution:

@@ -27,7 +27,9 @@ FULL: Final = 2048  # bytes of RECENT
 _COUNTS_FULL: Final = 1500  # bytes of counts from which on they are merged
 _RUN_FULL: Final = 2500  # bytes of counts of people and tags that one merge adds to those of RECENT
 _MARKS_FULL: Final = 8  # marks since the last merge that make a full RECENT worth merging for them alone
-_ITEMS: Final = 60  # that one merge writes; a transaction has at most 100 members
+# That one merge writes, beside RECENT, LEADERS and a run: a transaction has at most 100 members. So large because each
+# merge of a batch writes the months, and mostly the same days, again.
+_ITEMS: Final = 95
 
 Position = Callable[[str], str]  # of a mark: the packed position of its shard, "" where nobody knows it
 

@@ -117,26 +117,32 @@ def _look(store: Store, epoch: int, zone: str, advance: Advance) -> int:
     """Move every ticket that is in an older epoch, and say how many that were."""
     moved = 0
     for several in recounting.groups(recounting.last_number(store)):
-        moved += sum(fan_out([partial(_move, store, epoch, zone, numbers) for numbers in several]))
+        moved += _move(store, epoch, zone, several)
         advance(sum(map(len, several)))
     return moved
 
 
-def _move(store: Store, epoch: int, zone: str, numbers: range) -> int:
+def _move(store: Store, epoch: int, zone: str, several: list[range]) -> int:
     """Write the epoch, the form of counting and the desk's time zone, and leave the version as it is: no form becomes
     stale by this.
 
     Each ticket alone: transactions of many would be quicker on a local engine, but take twice the write units, and
-    refuse what people write meanwhile.
+    refuse what people write meanwhile. As many as there are threads are touched at once, and about in the order of
+    their numbers: tickets of near numbers count on the same days, so that the worker writes each day's counts seldom.
     """
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
     in_zone: Action = SummaryItem.zone.set(zone) if zone != zones.UTC_NAME else SummaryItem.zone.remove()
     actions = [SummaryItem.epoch.set(epoch), SummaryItem.count_form.set(ticket_keys.COUNT_FORM), in_zone]
     touch = store.updating(SummaryItem, ticket_keys.SUMMARY, actions, condition=condition)
-    old = [image["pk"]["S"] for image in recounting.images(store, numbers) if _epoch(image) < epoch]
-    for pk in old:
-        _patiently(partial(touch, pk))
+    read = fan_out([partial(recounting.images, store, numbers) for numbers in several])
+    old = [image["pk"]["S"] for images in read for image in images if _epoch(image) < epoch]
+    fan_out([partial(_touch_each, touch, old[first :: recounting.AT_ONCE]) for first in range(recounting.AT_ONCE)])
     return len(old)
+
+
+def _touch_each(touch: Callable[[str], None], partitions: list[str]) -> None:
+    for pk in partitions:
+        _patiently(partial(touch, pk))
 
 
 def _patiently(touch: Callable[[], None]) -> None:
@@ -216,14 +222,18 @@ def _take_away(store: Store, old: Stored, part: Part, counts: Counts, epoch: int
 def _delete_empty(store: Store, epoch: int) -> None:
     """Delete the items of older epochs that hold nothing any more, if no merge touches them meanwhile."""
     marks = {name: getattr(PartItem, name) for name in TOUCHED.values()}
-    for item in list(store.query_all(stored.AGGREGATES, stored.aggregate, consistent=True)):
-        if isinstance(item, PartItem) and item.part.epoch < epoch and not item.counts:
-            unchanged: Condition = PartItem.pk.exists()
-            for name, mark in marks.items():
-                value = getattr(item, name)
-                unchanged &= mark.does_not_exist() if value is None else mark == value
-            with suppress(ConditionFailed):
-                store.delete(item, condition=unchanged)
+
+    def delete(item: PartItem) -> None:
+        unchanged: Condition = PartItem.pk.exists()
+        for name, mark in marks.items():
+            value = getattr(item, name)
+            unchanged &= mark.does_not_exist() if value is None else mark == value
+        with suppress(ConditionFailed):
+            store.delete(item, condition=unchanged)
+
+    found = [*store.query_all(stored.AGGREGATES, stored.aggregate, consistent=True)]
+    parts = [item for item in found if isinstance(item, PartItem)]
+    fan_out([partial(delete, item) for item in parts if item.part.epoch < epoch and not item.counts])
 
 
 def _summed(removed: Iterable[Difference]) -> list[Difference]:
