@@ -60,7 +60,7 @@ class MemberListQuery(ApiQuery):
 @router.declare(
     "GET", "/members", scope=Scope.MEMBERS_READ, answers={200: MemberList, 304: None}, headers=answers.KNOWN
 )
-@costs(query="members by name", trips=1, reads=8)
+@costs(query="members by name", trips=1, reads=12)
 def list_members(request: ApiRequest, query: Query[MemberListQuery]) -> HttpResponse:
     """List the members of the desk, by name, 500 at a time. A page has fewer where a role is asked for."""
     people, more = members.page(request.acting.repository, after=query.after or "", size=_PAGE)

@@ -36,7 +36,7 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.OWNER)
-@costs(on="GET", query="member", trips=1, reads=14)
+@costs(on="GET", query="members by name", trips=1, reads=14)
 @costs(
     on="POST",
     get="audit chain",
@@ -100,29 +100,32 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
         lambda: tenant_directory.get(tenant.tenant_id),
-        lambda: members.of_roles(tenant.repository, Role.OWNER, consistent=False),
+        lambda: members.at_hand(tenant.repository),
     ]
-    stored, owners = fan_out(reads)
+    stored, known = fan_out(reads)
+    owners = [one for one in known.people if one.role is Role.OWNER]
     page: dict[str, Any] = {"form": form, "defaults_form": defaults_form, "owners": owners, "stored": stored}
+    page["has_more_members"] = not known.is_all
     failed = form.is_bound or defaults_form.is_bound
     return render(request, "tenants/settings.html", page, status=422 if failed else 200)
 
 
 @member(Role.OWNER)
-@costs(on="GET", query="member", trips=2, reads=8)
+@costs(on="GET", query="members by name", trips=2, reads=60, room="the accounts of a page of 100 members")
 @costs(
     on="POST",
     get="audit chain",
-    query="member",
+    query="member, members by name",
     write="audit chain, audit row, membership, tenant",
     trips=6,
-    reads=10,
+    reads=60,
     writes=15,
+    room="the accounts of a page of 100 members",
 )
 @get_or_post
 def sign_in_page(request: TenantRequest) -> HttpResponse:
-    """Show whether a second factor is demanded, and who has none: one Query of the members, then one BatchGetItem of
-    their accounts for every hundred."""
+    """Show whether a second factor is demanded, and who has none, page by page: one Query of at most AT_HAND members,
+    then one BatchGetItem of their accounts."""
     tenant = request.tenant
     form = SignInDemandForm(request.POST or None, initial={"demanded": tenant.needs_second_factor})
 
@@ -131,14 +134,16 @@ def sign_in_page(request: TenantRequest) -> HttpResponse:
 
     if response := _saved(request, form, save, "tenants:settings_sign_in"):
         return response
-    everybody = members.members_of(tenant.repository)
-    known = accounts.find_all([m.id for m in everybody])
-    without = [m for m in everybody if m.id not in known or not known[m.id].second_factors]
-    page = {"form": form, "without": without, "total": len(everybody)}
+    after = request.GET.get("after", "")
+    people, more = members.page(tenant.repository, after=after)
+    known = accounts.find_all([m.id for m in people])
+    without = [m for m in people if m.id not in known or not known[m.id].second_factors]
+    page = {"form": form, "without": without, "total": len(people), "after": after, "more": more}
     return render(request, "tenants/settings_sign_in.html", page, status=422 if form.errors else 200)
 
 
 USAGE_MINUTES: Final = 15
+COUNTED: Final = 500  # members of one request that counts on, some 12 units
 
 
 @dataclass(frozen=True)
@@ -194,23 +199,39 @@ def _line(begins: datetime, told: UsedMinute | None, rate: float) -> MinuteLine:
 
 
 @member(Role.ADMIN)
-@costs(query="invitation, member, usage", trips=1, reads=15)
+@costs(query="invitation, members by name, usage", trips=1, reads=25)
 @require_safe
 def usage_page(request: TenantRequest) -> HttpResponse:
-    """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time."""
+    """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time.
+
+    It counts the members at hand. In a larger desk the page asks again, COUNTED at a time, until all are counted:
+    `after` is where to go on, `counted` how many there were before.
+    """
     tenant, now = request.tenant, clock.now()
+    after, before = request.GET.get("after", ""), request.GET.get("counted", "")
+    counted = int(before) if after and before.isdecimal() and len(before) < 8 else 0
+    size = COUNTED if after else members.AT_HAND
     reads: list[Callable[[], Any]] = [
         lambda: usage.latest(tenant.repository, minutes=USAGE_MINUTES, now=now),
-        lambda: members.members_of(tenant.repository),
+        lambda: members.page(tenant.repository, after=after, size=size),
         lambda: invitations.pending(tenant.repository),
         lambda: tenant_directory.get(tenant.tenant_id),
     ]
-    told, people, invites, stored = fan_out(reads)
+    told, (people, more), invites, stored = fan_out(reads)
     invited = sum(not invitations.is_expired(invite) for invite in invites)
     page = _usage(
-        tenant, told, members=len(people), invited=invited, most=int(stored.member_limit or 0) or None, now=now
+        tenant,
+        told,
+        members=counted + len(people),
+        invited=invited,
+        most=int(stored.member_limit or 0) or None,
+        now=now,
     )
-    return render(request, "tenants/usage.html", page | {"plan": stored.plan, "own": stored.request_rate is not None})
+    return render(
+        request,
+        "tenants/usage.html",
+        page | {"more": more, "plan": stored.plan, "own": stored.request_rate is not None},
+    )
 
 
 @member(Role.OWNER)

@@ -310,8 +310,12 @@ def member_to_change(tenant: TenantContext, user_id: str) -> Member:
 
 
 def is_only_owner(tenant: TenantContext) -> bool:
-    """Tell whether the person at work is the tenant's only owner. Reads all members if the person is an owner."""
-    return tenant.is_owner and not members.owners_of(tenant.repository, but=tenant.user_id)
+    """Tell whether the person at work is known to be the tenant's only owner, for a page: one Query if the person is an
+    owner. False where not all members are at hand; the rule asks all of them when somebody leaves."""
+    if not tenant.is_owner:
+        return False
+    known = members.at_hand(tenant.repository)
+    return known.is_all and not any(m.role is Role.OWNER and m.id != tenant.user_id for m in known.people)
 
 
 # For seeds, proofs and tests, whose tenants these are: without an audit row, a limit or the rule of the last owner.

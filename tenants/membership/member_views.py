@@ -122,7 +122,7 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
 
 @in_person
 @member(Role.VIEWER)
-@costs(on="GET", query="member", trips=1, reads=8)
+@costs(on="GET", query="members by name", trips=1, reads=8)
 @costs(
     on="POST",
     get="audit chain, member",

@@ -110,7 +110,7 @@ def logout_everywhere(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
-@costs(query="member", trips=1, reads=8)
+@costs(query="members by name", trips=1, reads=8)
 @require_safe
 def account(request: SignedInRequest) -> HttpResponse:
     tenant = request.tenant

@@ -77,17 +77,17 @@ def test_what_is_unresolved_is_handed_on_and_each_ticket_and_the_trail_tell_to_w
 @pytest.mark.parametrize("to", ["vera", "bob", "charlie", "nobody at all"])
 def test_nobody_gets_them_who_cannot_have_tickets(left: World, to: str) -> None:
     who = left.users[to].id if to in left.users else "x"
-    answer = left.browser("alice", "acme").send(path(left), {"to": who}, follow=True)
-    assert answer.redirect_chain[-1][0] == f"/acme{path(left)}"
-    assert said(answer)
+    answer = left.browser("alice", "acme").send(path(left), {"to": who})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["to"]
     assert resolvers(left) == ["bob", "bob", "bob", ""]
 
 
 def test_tickets_are_not_handed_on_to_who_has_them(world: World) -> None:
     world.tickets("acme", 1)
     changing.assign(world.context("alice", "acme"), 1, to=world.users["bob"].id, version=1)
-    answer = world.browser("alice", "acme").send(path(world), {"to": world.users["bob"].id}, follow=True)
-    assert "already assigned to this person" in said(answer)
+    answer = world.browser("alice", "acme").send(path(world), {"to": world.users["bob"].id})
+    assert answer.status_code == 422
     assert changing.read(world.context("alice", "acme"), 1).version == 2
 
 

@@ -95,6 +95,33 @@ def test_the_list_of_members_leads_to_all_of_them_page_by_page(large: World) -> 
     assert len(found) == MANY + 3
 
 
+def test_the_page_of_usage_counts_on_until_all_members_are_counted(large: World) -> None:
+    browser, path, asked = large.browser("alice", "acme"), "/desk/settings/usage/", 0
+    while path:
+        page, asked = browser.get(path), asked + 1
+        more = page.context["more"]
+        path = f"/desk/settings/usage/?counted={page.context['members']}&after={more}" if more else ""
+    assert (page.context["members"], asked) == (MANY + 3, 5)
+
+
+def test_those_without_a_second_factor_are_listed_page_by_page(large: World) -> None:
+    browser = large.browser("alice", "acme")
+    first = browser.get("/desk/settings/sign-in/")
+    assert f"{members.AT_HAND} of the {members.AT_HAND} members on this page" in first.content.decode()
+    second = browser.get(f"/desk/settings/sign-in/?after={first.context['more']}").context["without"]
+    assert len({one.id for one in [*first.context["without"], *second]}) == 2 * members.AT_HAND
+
+
+def test_tickets_of_a_large_desk_are_handed_on_to_a_typed_name_and_a_wrong_one_is_kept(large: World) -> None:
+    browser, alice = large.browser("alice", "acme"), large.context("alice", "acme")
+    changing.assign(alice, 1, to=large.users["bob"].id, version=1)
+    path = f"/tickets/handover/{large.users['bob'].id}/"
+    refused = browser.send(path, {"to": "Zoe Nobody"})
+    assert (refused.status_code, 'value="Zoe Nobody"' in refused.content.decode()) == (422, True)
+    assert browser.send(path, {"to": "zoë last"}).status_code == 302
+    assert changing.read(alice, 1).resolver == ZOE
+
+
 def test_a_form_of_a_large_desk_takes_a_typed_name_and_an_address_where_several_have_it(large: World) -> None:
     browser = large.browser("alice", "acme")
 

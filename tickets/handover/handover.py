@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from django.utils.translation import gettext
@@ -17,15 +18,14 @@ from django.utils.translation import gettext
 from delivery.outbox.event_types import Event
 from portal import clock
 from portal.dynamo.client import fan_out
-from portal.dynamo.store import Transaction
+from portal.dynamo.store import Transaction, chunked
 from portal.errors import Invalid, NotFound
 from portal.schema import keys
 from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
-from tenants.membership.members import Member
+from tenants.membership.members import AtHand
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
 from tickets.counting import stored_counts
 from tickets.desk import bulk, changing, lists
 from tickets.desk.changing import TicketState
@@ -62,22 +62,21 @@ class Handover:
     count: int
     more: bool
     is_member: bool
-    to: list[Member]  # who may have them
+    known: AtHand  # of those who may have them
 
 
 def former(tenant: TenantContext) -> list[FormerLoad]:
     """List those who are no members any more and still have unresolved tickets, most first.
 
-    Two Queries at the same time; then one of a few rows for the name of each of the first NAMED, at the same time.
+    Two Queries; then a BatchGetItem for each hundred who have tickets, at the same time; then one Query of a few rows
+    for the name of each of the first NAMED, at the same time.
     """
-    calls: list[Callable[[], Any]] = [
-        lambda: stored_counts.people(tenant.repository),
-        lambda: members.members_of(tenant.repository),
-    ]
-    people, inside = fan_out(calls)
-    known = {m.id for m in inside}
-    counts = {who: sum(some[s] for s in UNRESOLVED) for who, some in people.items() if who not in known}
-    loads = [FormerLoad(who, count) for who, count in counts.items() if count > 0]
+    people = stored_counts.people(tenant.repository)
+    counts = {who: sum(some[s] for s in UNRESOLVED) for who, some in people.items()}
+    busy = [who for who, count in counts.items() if count > 0]
+    reads = [partial(members.members_with, tenant.repository, some) for some in chunked(busy, 100)]
+    inside = {m.id for some in fan_out(reads) for m in some}
+    loads = [FormerLoad(who, counts[who]) for who in busy if who not in inside]
     loads.sort(key=lambda load: (-load.count, load.user_id))
     known_as = browsing.names_of(tenant.repository, [load.user_id for load in loads[:NAMED]])
     return [replace(load, name=known_as.get(load.user_id, "")) for load in loads]
@@ -97,14 +96,17 @@ def look(tenant: TenantContext, user_id: str) -> Handover:
     """
     if not keys.USER_ID.match(user_id):
         raise NotFound(gettext("There is no such person."))
-    calls: list[Callable[[], Any]] = [lambda: _read(tenant, user_id), lambda: members.members_of(tenant.repository)]
-    (rows, more), inside = fan_out(calls)
-    person = next((m for m in inside if m.id == user_id), None)
+    calls: list[Callable[[], Any]] = [
+        lambda: _read(tenant, user_id),
+        lambda: members.member(tenant.repository, user_id),
+        lambda: members.at_hand(tenant.repository),
+    ]
+    (rows, more), person, known = fan_out(calls)
     name = person.name if person else next((row.resolver_name for row in rows), "")
     if person is None and not rows:
         raise NotFound(gettext("There is no such person."))
-    able = [m for m in inside if m.role.at_least(Role.AGENT) and m.id != user_id]
-    return Handover(user_id, name, len(rows), more, person is not None, able)
+    others = replace(known, people=tuple(m for m in known.people if m.id != user_id))
+    return Handover(user_id, name, len(rows), more, person is not None, others)
 
 
 def _read(tenant: TenantContext, user_id: str) -> tuple[list[SummaryItem], bool]:

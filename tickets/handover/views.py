@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
@@ -16,14 +15,27 @@ from portal.web import locales
 from portal.web.access import get_or_post, member
 from portal.web.costs import costs, counted
 from portal.web.heavy_work import heavy
+from tenants.membership import members
+from tenants.membership.forms import OfferedMembers, offered_members
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.handover import handover
+from tickets.handover.forms import NOBODY, HandoverForm
+from tickets.handover.handover import Handover
+
+
+def _offered(tenant: TenantContext, found: Handover) -> OfferedMembers:
+    also = [] if tenant.user_id == found.user_id else [tenant.user_id]
+    return offered_members(tenant.repository, found.known, also=also)
 
 
 @member(Role.ADMIN)
 @costs(
-    query="aggregate, audit rows by object, member, noted tickets by resolver, tickets by resolver", trips=2, reads=20
+    get="member",
+    query="aggregate, audit rows by object, noted tickets by resolver, tickets by resolver",
+    trips=5,
+    reads=20,
 )
 @require_safe
 def handovers(request: TenantRequest) -> HttpResponse:
@@ -35,11 +47,13 @@ def handovers(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="member, noted tickets by resolver, tickets by resolver", trips=1, reads=15)
+@costs(
+    on="GET", get="member", query="members by name, noted tickets by resolver, tickets by resolver", trips=2, reads=15
+)
 @costs(
     on="POST",
     get="audit chain, member, ticket",
-    query="audit rows by object, member, noted tickets by resolver, tickets by resolver",
+    query="audit rows by object, members by name, noted tickets by resolver, tickets by resolver",
     write="audit chain, audit row, ticket",
     trips=8,
     reads=20,
@@ -52,18 +66,20 @@ def handovers(request: TenantRequest) -> HttpResponse:
 def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     tenant = request.tenant
     found = handover.look(tenant, user)
-    if request.method != "POST":
-        return render(request, "tickets/handover.html", {"found": found, "limit": handover.LIMIT})
-    to = request.POST.get("to", "")
-    try:
-        if not to:
-            raise Invalid(_("Choose a new assignee."))
-        moved = handover.hand_on(tenant, user_id=user, to="" if to == "none" else to, by=actor_of(request))
-    except Invalid as error:
-        messages.error(request, error.message)
-        return redirect("tickets:handover", user)
+    form = HandoverForm(request.POST or None, people=_offered(tenant, found), me=tenant.user_id)
+    moved = None
+    if form.is_valid():
+        to = form.cleaned_data["to"]
+        try:
+            moved = handover.hand_on(tenant, user_id=user, to="" if to == NOBODY else to, by=actor_of(request))
+        except Invalid as error:
+            form.add_error("to", error.message)
+    if moved is None:
+        page = {"found": found, "form": form, "limit": handover.LIMIT}
+        return render(request, "tickets/handover.html", page, status=422 if form.errors else 200)
     counted(request, moved)
-    name = next((member.name for member in found.to if member.id == to), "")
+    new = members.member(tenant.repository, to)
+    name = new.name if new else ""
     said = ngettext("%(num)s ticket was unassigned.", "%(num)s tickets were unassigned.", moved)
     if name:
         said = ngettext(

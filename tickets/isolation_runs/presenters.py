@@ -252,7 +252,7 @@ def former_page(items: list[IsolationRunItem]) -> Iterator[dict[str, Any]]:
 def signed(tenant: TenantItem, item: IsolationRunItem, plan: RunPlan) -> str:
     """Return the page of a run that is signed and downloaded: one file with all attempts, in the asker's language."""
     desk = context.for_system(tenant)
-    asker = next((m for m in members.owners_of(Store("tenant", tenant.tenant_id)) if m.id == item.by_id), None)
+    asker = members.member(Store("tenant", tenant.tenant_id), item.by_id)
     with locales.shown_in(asker.locale_at(desk) if asker else Profile().locale(desk.chosen_zone, desk.chosen_language)):
         told = run_page(item, plan)
         page = {
