@@ -40,7 +40,7 @@ from tenants.tenancy.roles import Role
 @costs(
     on="POST",
     get="audit chain",
-    query="auditor, member",
+    query="auditor, member, members by name",
     write="audit chain, audit row, membership, slug, tenant, tenant by name",
     trips=9,
     reads=10,
@@ -60,7 +60,12 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 
 @member(Role.OWNER)
 @costs(
-    get="audit chain", query="member", write="audit chain, audit row, membership, tenant", trips=5, reads=10, writes=15
+    get="audit chain",
+    query="member, members by name",
+    write="audit chain, audit row, membership, tenant",
+    trips=5,
+    reads=10,
+    writes=15,
 )
 @require_POST
 def change_defaults(request: TenantRequest) -> HttpResponse:
