@@ -46,6 +46,13 @@ function subject() {
   return all[currentRow(all)] || (chosen.length === 1 ? chosen[0] : null);
 }
 
+/** Opens the form that changes all selected tickets; false where fewer than two are. */
+function changeSelected() {
+  if (document.querySelectorAll("input[name=tickets]:checked").length < 2) return false;
+  document.querySelector("[data-change-fields]")?.click();
+  return true;
+}
+
 /** On a list, goes to the ticket that a key is about, and there on to `place`: a part of its address. */
 function go(place) {
   const row = subject();
@@ -90,7 +97,7 @@ function unfold(summary) {
 function assign() {
   const summary = document.querySelector("#assign-menu > summary");
   if (summary) unfold(summary);
-  else go("assign/");
+  else changeSelected() || go("assign/");
 }
 
 // Keys of a list lead to a ticket's page, and keys of any page to a form: the address says where in it.
@@ -117,11 +124,11 @@ const actions = {
   },
   a: assign,
   s: status,
-  p: () => focusOn("#quick-priority") || go("#quick-priority"),
+  p: () => focusOn("#quick-priority") || changeSelected() || go("#quick-priority"),
   l: () => {
     const edit = document.querySelector("[data-edit]");
     if (edit) location.assign(`${edit.href}#id_tags`);
-    else go("edit/#id_tags");
+    else changeSelected() || go("edit/#id_tags");
   },
   // With something selected, a reply begins with it; composer.js takes the quote.
   r: () => !document.dispatchEvent(new CustomEvent("pooldesk:quote", { cancelable: true })) || write({ internal: false }) || go("#id_body"),

@@ -179,6 +179,10 @@ def test_keys_of_a_list_act_on_the_row_or_on_the_selection(page: Page) -> None:
     page.goto("/tickets/")
     press(page, "j", "x", "a")
     arrives(page, "Assign #2")
+    for key in "apl":
+        page.goto("/tickets/")
+        press(page, "j", "x", "j", "x", key)
+        arrives(page, "Change 2 tickets")
 
 
 def test_a_viewers_keys_change_nothing(person: NewPage) -> None:
@@ -460,6 +464,15 @@ def test_every_entry_of_the_navigation_is_in_sight_on_a_phone(person: NewPage) -
     assert len(entries) == 7
     for entry in entries:
         expect(entry).to_be_in_viewport(ratio=1)
+
+
+def test_the_filter_is_whole_in_the_window_also_on_a_phone(page: Page) -> None:
+    for width, height in ((390, 844), (1280, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto("/tickets/")
+        page.locator("#filter-menu > summary").click()
+        expect(page.locator("#filter-menu > .menu-panel")).to_be_in_viewport(ratio=1)
+        expect(page.locator("#filter-menu [type=submit]")).to_be_in_viewport(ratio=1)
 
 
 def test_filter_stays_in_its_line_where_a_person_is_chosen(page: Page, world: World) -> None:

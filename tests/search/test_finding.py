@@ -207,6 +207,8 @@ def test_title_and_snippet_mark_what_was_found(desk: MemoryDesk) -> None:
         ("see ![the keys](https://cloud.example/keys.png) here", "keys", "see the [keys] here"),
         ("see [the page](/docs/page) here", "docs", "see the page](/[docs]/page) here"),
         ("a **red** lantern", '"a red lantern"', "[a red lantern]"),
+        ("in *Account*, _Invoices_; 2*3*4, 5* and a_b_c", "invoices", "in Account, [Invoices]; 2*3*4, 5* and a_b_c"),
+        ("as written:\n> the number\n> > of the recipient", "number", "as written: the [number] of the recipient"),
         ("2 ** 3, snake_case_name and a__b", "snake", "2 ** 3, [snake]_case_name and a__b"),
     ],
 )

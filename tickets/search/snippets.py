@@ -15,9 +15,11 @@ _ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 _SPACES: Final = re.compile(r"\s+")
 # What Markdown writes around words, and the address behind a link's or picture's name.
 _MARKUP: Final = re.compile(
-    r"```[\w+-]*|`|\*\*(?=\S)|(?<=\S)\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)|(?m:^ {0,3}#{1,6} +)"
+    r"```[\w+-]*|`|\*\*(?=\S)|(?<=\S)\*\*|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)|(?m:^ {0,3}(?:#{1,6} +|(?:> ?)+))"
     r"|!?\[(?=[^\[\]\n]{0,200}\]\([^()\s]{1,400}\))|\]\([^()\s]{1,400}\)"
 )
+# One asterisk or underscore is markup where another one ends what it begins: not in 2*3 or in snake_case.
+_EMPHASIS: Final = re.compile(r"(?<![\w*\\])([*_])(?=[^\s*_])[^*_\n]{0,200}(?<=[^\s*_])\1(?![\w*])")
 _IN_MARKDOWN: Final = (Where.DESCRIPTION, Where.COMMENT, Where.NOTE)
 _AROUND: Final = 400  # characters of a snippet's surroundings that are looked at for markup that reaches into it
 # Where a snippet is taken from, if several texts have as many of the words.
@@ -79,8 +81,11 @@ def _stretch(one: FieldMatch) -> tuple[int, int]:
 def _markup(one: FieldMatch, start: int, end: int) -> tuple[list[tuple[int, int]], list[Occurrence]]:
     """Return the bounds of markup that is not shown, and the places that are: an address is, where nothing else has a
     word."""
-    near = _MARKUP.finditer(one.text, max(0, start - _AROUND), end + _AROUND)
-    markup = [found.span() for found in near]
+    near = max(0, start - _AROUND), end + _AROUND
+    markup = [found.span() for found in _MARKUP.finditer(one.text, *near)]
+    for found in _EMPHASIS.finditer(one.text, *near):
+        markup += [(found.start(), found.start() + 1), (found.end() - 1, found.end())]
+    markup.sort()
     inside = [place for place in one.places if start <= place.start and place.end <= end]
     clear = [place for place in inside if not any(_touches(span, place) for span in markup)]
     if _different(clear) == _different(inside):
