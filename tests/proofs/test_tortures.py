@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +78,24 @@ def killed(name: str, found: dict[str, Any]) -> None:
         assert found["indexed"] >= 15 * 3 * len(search.ROLES) - 15, "the records of tickets, texts and comments"
 
 
+@pytest.fixture
+def processes(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The command runs here, and what it forks its processes from begins anew, with the environment of this torture."""
+    settings.DEBUG, settings.API_KEY_ENVIRONMENT = True, "test"  # as in the processes
+    monkeypatch.setenv("DEBUG", "1")
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    yield
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", SMALL)
-def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(name: str, engine: None, tmp_path: Path) -> None:
+def test_a_small_torture_finds_nothing_wrong_and_leaves_nothing(
+    name: str, engine: None, processes: None, tmp_path: Path
+) -> None:
     before, figures = commands.of_tenants(), tmp_path / "figures.json"
     options = [f"--{option}={value}" for option, value in SMALL[name].items()]
-    ended = commands.finish(commands.start(f"torture_{name}", *options, "--json", figures), timeout=880)
+    ended = commands.run(f"torture_{name}", *options, "--json", figures)
     assert ended.status == 0, ended.out + ended.err
     assert SCENARIOS[name].kept in ended.out
     killed(name, json.loads(figures.read_text()))
