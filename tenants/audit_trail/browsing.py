@@ -43,6 +43,7 @@ _NAME_ROWS: Final = 5  # rows in which a name is looked for: some have none
 _NAMED_BY_US: Final = {
     "audit": gettext_noop("the audit trail"),
     "evidence": gettext_noop("the evidence for auditors"),
+    "isolation": gettext_noop("the signed report of an attack"),
     "person": gettext_noop("a person's data"),
 }
 # Actions about oneself, whose sentence is complete without a name behind it.

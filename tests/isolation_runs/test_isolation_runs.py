@@ -21,6 +21,7 @@ from portal.dynamo.store import Store
 from portal.errors import Unavailable
 from portal.isolation import guard, object_guard
 from portal.schema import holdings, registry
+from tenants.audit_trail.recording import SYSTEM
 from tenants.audit_trail.stored import AUDIT
 from tenants.auditing import verify_audit_export
 from tenants.lifecycle import certificates
@@ -96,8 +97,8 @@ def stored() -> Counter[str]:
 
 
 def downloaded(alice: Browser) -> bytes:
-    (link, *_) = re.findall(r'href="([^"]+/isolation/files/[^"]+)"', alice.get(PAGE).content.decode())
-    answer = alice.get(link)
+    (link, *_) = re.findall(r'action="([^"]+/isolation/files/[^"]+)"', alice.get(PAGE).content.decode())
+    answer = alice.send(link)
     assert re.fullmatch(r'attachment; filename="acme-isolation-[\d-]+-\w{6}\.html"', answer["Content-Disposition"])
     return answer.content
 
@@ -144,7 +145,14 @@ def test_the_page_costs_one_round_trip_beside_the_identity(alice: Browser, few: 
 def test_the_file_of_another_desk_is_not_found(acme: World, alice: Browser, few: int) -> None:
     attacked(alice)
     charlie = acme.browser("charlie", "globex")
-    assert charlie.get(f"{PAGE}files/{item_of(acme).run_id}/").status_code == 404
+    assert charlie.send(f"{PAGE}files/{item_of(acme).run_id}/").status_code == 404
+
+
+def test_who_takes_the_signed_report_is_in_the_audit_trail(alice: Browser, few: int) -> None:
+    attacked(alice)
+    downloaded(alice)
+    trail = re.sub(r"<[^>]+>", "", alice.get("/desk/audit/").content.decode())
+    assert trail.count("exported the signed report of an attack") == 1
 
 
 # --- what is attacked ---
@@ -370,7 +378,7 @@ def test_only_the_last_runs_are_kept(acme: World, alice: Browser, monkeypatch: p
         kept.append(item_of(acme).run_id)
     tenant = acme.context("alice", "acme")
     assert [one.run_id for one in run_requests.RUNS.history(tenant.tenant_id)] == kept[:0:-1]
-    assert run_requests.signed_file(tenant, kept[1])[1]
+    assert run_requests.fetch(tenant, kept[1], by=SYSTEM)[1]
 
 
 # --- the signed file ---

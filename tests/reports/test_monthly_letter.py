@@ -33,6 +33,7 @@ from tenants.membership import member_changes, own_profile
 from tenants.membership.mail_choices import MailedReport
 from tenants.sign_in.profiles import Profile
 from tenants.tenancy.roles import Role
+from tenants.tenancy.stored import TenantItem
 from tests.desk.test_cost import IDENTITY, spent
 from tests.isolation_runs.test_isolation_runs import REPORT
 from tests.support import embedded
@@ -53,6 +54,7 @@ from tickets.ticket.fields import Status
 PAGE = "/tickets/reports/letter/"
 BASE = "https://desk.example"
 FIRST = datetime(2026, 12, 1, 7, tzinfo=UTC)
+MONTHS = ("2026-09", "2026-10", "2026-11")
 NOVEMBER = {"first": datetime(2026, 11, 1, tzinfo=UTC), "end": datetime(2026, 12, 1, tzinfo=UTC)}
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
@@ -281,6 +283,17 @@ def test_the_page_has_the_months_that_are_over_by_their_addresses(owner: Browser
     for month in ("2026-12", "2027-01", "1950-01", "now"):
         answer = owner.get(PAGE, {"month": month})
         assert (answer.status_code, f'value="{month}"' in answer.content.decode()) == (400, True)
+
+
+def test_a_letter_of_a_month_before_the_desk_says_why_it_is_nearly_empty(
+    world: World, owner: Browser, at: Clock
+) -> None:
+    PLATFORM.update(
+        TenantItem(world.tenants["acme"].tenant_id), [TenantItem.created_at.set("2026-10-31T23:30:00.000000Z")]
+    )
+    at.now = FIRST
+    told = {month: "This desk was opened on" in owner.get(PAGE, {"month": month}).content.decode() for month in MONTHS}
+    assert told == {"2026-09": True, "2026-10": False, "2026-11": False}
 
 
 def test_a_letter_costs_the_same_for_an_audit_trail_of_any_length(world: World, owner: Browser, at: Clock) -> None:

@@ -90,8 +90,9 @@ def _commit(tenant: TenantContext, transaction: Transaction, action: AuditAction
     recording.commit(transaction, [entry], refused=refused)
 
 
-def signed_file(tenant: TenantContext, run_id: str) -> tuple[IsolationRunItem, bytes]:
-    """Return a run that is kept and its signed page: two Queries. Raises NotFound."""
+def fetch(tenant: TenantContext, run_id: str, *, by: Actor) -> tuple[IsolationRunItem, bytes]:
+    """Return a run that is kept and its signed page, and record that it is exported. Raises NotFound, and what
+    recording a row raises."""
     item = next((one for one in former(tenant) if one.run_id == run_id and one.file), None)
     if item is None:
         raise NotFound(_("There is no such file any more."))
@@ -99,6 +100,9 @@ def signed_file(tenant: TenantContext, run_id: str) -> tuple[IsolationRunItem, b
     found = PLATFORM.query(IsolationFileItem, kept, between=(item.begun_at, item.begun_at), limit=1).items
     if not found or found[0].content is None:
         raise NotFound(_("There is no such file any more."))
+    about = ("export", "isolation", "the signed report of an attack")
+    entry = AuditEntry(tenant.tenant_id, AuditAction.EXPORT_MADE, by, *about, after={"as of": item.begun_at})
+    recording.record(entry)
     return item, zlib.decompress(bytes(found[0].content))
 
 

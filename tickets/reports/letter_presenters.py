@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
+from portal import zones
 from portal.web import locales
 from tenants.audit_trail.drills import Drill, DrillResult
 from tenants.tenancy.context import TenantContext
@@ -122,6 +123,7 @@ def _unfelt(minutes: int) -> str:
 def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
     """Return the context of the page."""
     month, latest = found.month, monthly.last_month(tenant)
+    opened = zones.day_of(tenant.created_at, tenant.zone)
     return {
         "month": month,
         "latest": latest,
@@ -130,6 +132,7 @@ def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
         "previous": address(reports.shifted(month, -1)),
         "next": address(reports.shifted(month, 1)) if month < latest else "",
         "figures": numbers(found),
+        "opened_later": date.fromisoformat(opened) if opened >= reports.shifted(month, 1) else None,
         "has_costs": bool(found.costs[0].by_feature),
         "promises": promises(found),
         "head": found.head,
