@@ -10,6 +10,7 @@ import urllib3
 from portal.dynamo.store import Store
 from portal.errors import Conflict, Invalid
 from portal.objects.object_store import ObjectStore
+from tenants.tenancy.context import TenantContext
 from tests.attachments.conftest import PNG, key_of, objects_of, send
 from tests.support.world import World
 from tickets.attachments import attachments, downloads, stored
@@ -67,12 +68,18 @@ def test_a_form_that_was_tampered_with_is_refused(world: World, content: bytes, 
         attachments.uploaded(world.context("bob", "acme"), [upload.file.id])
 
 
-def test_sending_the_form_again_changes_nothing_of_a_file_that_is_on_a_ticket(world: World) -> None:
+def arrived(world: World) -> tuple[TenantContext, attachments.Upload, list[attachments.FileRef]]:
+    """Bob, who has sent a file for the one ticket of Acme."""
     world.tickets("acme", 1)
     bob = world.context("bob", "acme")
     upload = attachments.begin(bob, "a.pdf", 9)
     send(upload.form, b"%PDF-1.7\n")
     files = attachments.uploaded(bob, [upload.file.id])
+    return bob, upload, files
+
+
+def test_sending_the_form_again_changes_nothing_of_a_file_that_is_on_a_ticket(world: World) -> None:
+    bob, upload, files = arrived(world)
     commenting.comment(bob, 1, body="", files=files)
     assert send(upload.form, b"malicious") == (204, "")
     assert urllib3.request("GET", downloads.address_of(bob, 1, upload.file.id)).data == b"%PDF-1.7\n"
@@ -83,11 +90,7 @@ def test_sending_the_form_again_changes_nothing_of_a_file_that_is_on_a_ticket(wo
 
 
 def test_a_file_that_was_replaced_before_the_comment_is_the_one_that_is_looked_at(world: World) -> None:
-    world.tickets("acme", 1)
-    bob = world.context("bob", "acme")
-    upload = attachments.begin(bob, "a.pdf", 9)
-    send(upload.form, b"%PDF-1.7\n")
-    files = attachments.uploaded(bob, [upload.file.id])
+    bob, upload, files = arrived(world)
     send(upload.form, b"<script> ")
     commenting.comment(bob, 1, body="", files=files)
     assert [file.type for file in timelines.ticket(bob, 1).activity[-1].files] == ["text/html"]
@@ -95,11 +98,7 @@ def test_a_file_that_was_replaced_before_the_comment_is_the_one_that_is_looked_a
 
 def test_a_file_of_another_size_than_its_form_said_is_attached_to_nothing(world: World) -> None:
     """Amazon S3 lets no form bring another size; here the object is written past it."""
-    world.tickets("acme", 1)
-    bob = world.context("bob", "acme")
-    upload = attachments.begin(bob, "a.pdf", 9)
-    send(upload.form, b"%PDF-1.7\n")
-    files = attachments.uploaded(bob, [upload.file.id])
+    bob, upload, files = arrived(world)
     ObjectStore("tenant", bob.tenant_id).put(stored.upload_key(bob.tenant_id, upload.file.id), b"longer than that")
     with pytest.raises(Invalid, match="has not arrived whole"):
         commenting.comment(bob, 1, body="", files=files)

@@ -286,22 +286,16 @@ def test_a_checkpoint_is_not_written_for_every_batch(tree: ShardTree, poller: Ne
     assert stored().position == padded("20")
 
 
-def test_who_is_behind_applies_many_answers_as_one_batch(tree: ShardTree, poller: NewPoller) -> None:
-    for _ in range(1000):
+@pytest.mark.parametrize(("written", "limit", "applied"), [(1000, 200, 1000), (100, 50, 50)])
+def test_who_is_behind_applies_many_answers_as_one_batch_and_a_small_one_at_once(
+    tree: ShardTree, poller: NewPoller, written: int, limit: int, applied: int
+) -> None:
+    for _ in range(written):
         tree.write("a")
-    tree.limit = 200
+    tree.limit = limit
     one = poller()
     steps(one, 1)
-    assert (one.metrics.read()["records"], one.metrics.read()["batches"]) == (1000, 1)
-
-
-def test_a_small_answer_is_applied_at_once(tree: ShardTree, poller: NewPoller) -> None:
-    for _ in range(100):
-        tree.write("a")
-    tree.limit = 50
-    one = poller()
-    steps(one, 1)
-    assert (one.metrics.read()["records"], one.metrics.read()["batches"]) == (50, 1)
+    assert (one.metrics.read()["records"], one.metrics.read()["batches"]) == (applied, 1)
 
 
 def test_a_batch_that_could_not_be_applied_is_kept_and_applied_later(
