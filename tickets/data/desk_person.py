@@ -48,6 +48,8 @@ def person_of(tenant: TenantContext, address: str) -> DeskPerson:
     """
     try:
         known = folded(address)
+        if "@" not in known:  # a mistyped one, of which "nothing to erase" would say too much
+            raise ValueError(address)
     except ValueError as error:
         raise Invalid(_("That is not an e-mail address."), field="address") from error
     account, outside = accounts.find_by_email(known), requesters.by_address(tenant, known)
