@@ -19,6 +19,8 @@ from tickets.attachments import attachments
 from tickets.desk import changing, commenting, creating, timelines
 from tickets.desk.changing import Wishes
 from tickets.outside import looks
+from tickets.replies import reply_mails
+from tickets.replies.mail_settings import MailSettings
 from tickets.requester_pages import requester_page
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requester_changes import Details
@@ -48,6 +50,14 @@ def test_the_page_shows_the_ticket_with_its_public_messages(world: World, number
         assert shown in page
     assert "Try it at <em>one</em>." in page
     assert page.index("noon") < page.index("Try it at"), "as a conversation, oldest first"
+
+
+def test_items_of_checklists_have_boxes_here_and_in_letters(world: World, number: int, guest: Guest) -> None:
+    commenting.comment(world.context("bob", "acme"), number, body="- [ ] Pay\n- [x] Send")
+    written = MailSettings(acknowledgement="- [ ] Pay\n- [x] Send")
+    letter = reply_mails.acknowledgement(desk="Acme", settings=written, number=number, title="The engine stops")
+    for shown in (guest.text(), letter.html):
+        assert re.findall(r"<li[^>]*>\s*(.*?)</li>", shown) == ["☐ Pay", "☑ Send"]
 
 
 def test_the_page_names_no_address_but_what_people_wrote(

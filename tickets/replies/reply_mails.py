@@ -23,6 +23,7 @@ from tenants.tenancy.request import page_for_mail
 from tickets.replies.mail_settings import ACKNOWLEDGEMENT, MailSettings
 from tickets.replies.public_entries import PublicEntry
 from tickets.replies.ticket_links import TicketLink
+from tickets.ticket import checklists
 from tickets.ticket.fields import Rating
 
 HISTORY_BYTES: Final = 64 * 1024  # of quoted text; older messages are left out
@@ -142,7 +143,7 @@ def _letter(
     page: dict[str, Any] = {
         "language": locales.current().language,
         "marker": marker,
-        "body": markdown.render(body),
+        "body": markdown.render(checklists.boxed(body)),
         "signature": signature,
         "number": number,
         "desk": desk,
@@ -169,7 +170,7 @@ def subject(number: int, title: str) -> str:
 
 def _shown(entry: PublicEntry) -> str:
     """Return the HTML of a message, or the text itself where it is plain."""
-    return entry.body.strip() if entry.is_plain else markdown.render(entry.body)
+    return entry.body.strip() if entry.is_plain else markdown.render(checklists.boxed(entry.body))
 
 
 def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:

@@ -19,6 +19,7 @@ from tickets.desk import rating
 from tickets.desk.timelines import TicketTimeline
 from tickets.replies.public_entries import PublicEntry, PublicFile, all_public, opening, own_rating
 from tickets.requester_pages.requester_page import OwnTickets, Visit
+from tickets.ticket import checklists
 from tickets.ticket.fields import Rating, Status
 from tickets.ticket.stored import is_requester
 
@@ -79,7 +80,7 @@ def _message(visit: Visit, entry: PublicEntry, token: str) -> GuestMessage:
         author=_("You") if is_mine else _name(visit, entry),
         is_mine=is_mine,
         at=_moment(clock.parse(entry.at)),
-        html="" if is_plain else markdown.render(entry.body),
+        html="" if is_plain else markdown.render(checklists.boxed(entry.body)),
         text=entry.body if is_plain else "",
         files=[_file(one, token) for one in entry.files],
     )

@@ -83,5 +83,11 @@ def marked(text: str) -> str:
     return _ITEM.sub(lambda match: f"{match[1]}{_OPEN}{next(places)}{_CLOSE}", text)
 
 
+def boxed(text: str) -> str:
+    """Return a text for people who cannot tick, such as requesters, with a box of Unicode for each item."""
+    boxes = {" ": "\N{BALLOT BOX}"}
+    return _ITEM.sub(lambda match: match[1] + boxes.get(match[2], "\N{BALLOT BOX WITH CHECK}"), text)
+
+
 def _digest(words: str) -> str:
     return hashlib.blake2b(words.encode(), digest_size=4).hexdigest()
