@@ -61,7 +61,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 @member(Role.OWNER)
 @costs(
     get="audit chain",
-    query="member, members by name",
+    query="members by name",
     write="audit chain, audit row, membership, tenant",
     trips=5,
     reads=10,
@@ -120,7 +120,7 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
 @costs(
     on="POST",
     get="audit chain",
-    query="member, members by name",
+    query="members by name",
     write="audit chain, audit row, membership, tenant",
     trips=6,
     reads=60,
