@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from portal.dynamo.meter import item_size
+from portal.streams import batch
 from tests.support import folding
 from tests.support.aggregate_table import AggregateTable
 from tests.support.folding import contribution, image, record
-from tickets.counting import contributions, stored
+from tickets.counting import contributions, merge, stored
+from tickets.counting.record_changes import Change
 from tickets.ticket.fields import Priority, Status
 
 ACME = "a" * 32
@@ -112,3 +114,12 @@ def test_a_quiet_tenant_keeps_no_marks_of_shards_that_have_left_the_stream(table
         largest = max(largest, *map(item_size, table.items.values()))
     assert largest <= LIMIT
     assert table.counts(ACME) == desk.truth()
+
+
+def test_one_merge_takes_the_counts_of_95_days() -> None:
+    some = batch.parse(record(1, None, image("1" * 32, 1)))
+    days = [(date(2026, 1, 1) + timedelta(days=n)).isoformat() for n in range(97)]
+    changes = [Change(some.sequence, some, contributions.Counts({f"D1:{day}:c": 1})) for day in days]
+    group, fills = merge.first_group(None, changes)
+    assert (len(group), fills) == (95, True)
+    assert len(group) + len(["RECENT", "LEADERS", "a run"]) <= 98, "two are left for a move that is under way"
