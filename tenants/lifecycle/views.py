@@ -204,7 +204,7 @@ def _line(begins: datetime, told: UsedMinute | None, rate: float) -> MinuteLine:
 
 
 @member(Role.ADMIN)
-@costs(query="invitation, members by name, usage", trips=1, reads=25)
+@costs(query="invitation, members by name, usage", trips=1, reads=25, room="500 members of a larger desk")
 @require_safe
 def usage_page(request: TenantRequest) -> HttpResponse:
     """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time.
