@@ -94,7 +94,6 @@ NOT_WALKED = {
     "<slug:desk>/articles/sections/<str:section>/": NO_SUCH,
     "<slug:desk>/desk/settings/fields/<slug:field_id>/": NO_SUCH,
     "<slug:desk>/desk/settings/fields/kinds/<slug:kind_id>/": NO_SUCH,
-    "<slug:desk>/desk/settings/isolation/files/<str:run>/": NO_SUCH,
     "<slug:desk>/desk/settings/webhooks/<str:endpoint>/deliveries/<str:delivery>/": NO_SUCH,
     "<slug:desk>/requesters/<str:requester>/beside/<ticket_number:number>/": LEADS_ON,
     "<slug:desk>/tickets/<ticket_number:number>/comments/<str:entry>/delete/": NO_SUCH,
