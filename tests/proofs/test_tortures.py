@@ -83,9 +83,10 @@ def processes(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """The command runs here, and what it forks its processes from begins anew, with the environment of this torture."""
     settings.DEBUG, settings.API_KEY_ENVIRONMENT = True, "test"  # as in the processes
     monkeypatch.setenv("DEBUG", "1")
-    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    stop = forkserver._forkserver._stop  # type: ignore[attr-defined]  # there is no public way
+    stop()
     yield
-    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    stop()
 
 
 @pytest.mark.timeout(900)

@@ -120,8 +120,9 @@ def _read(tenant: TenantContext, user_id: str) -> tuple[list[SummaryItem], bool]
             return rows[:LIMIT], after is not None or len(rows) > LIMIT
 
 
-def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
-    """Give the unresolved tickets of one person to a member, or to nobody with "", and return how many.
+def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> tuple[int, str]:
+    """Give the unresolved tickets of one person to a member, or to nobody with "". Return how many, and the name of
+    who has them now.
 
     At most LIMIT; call again for more. Tickets that somebody else changes at the same time are read again. Raises
     Invalid where `to` is nobody who can have tickets.
@@ -145,7 +146,7 @@ def hand_on(tenant: TenantContext, *, user_id: str, to: str, by: Actor) -> int:
         whose, after = _address(tenant, user_id), {"tickets": moved, "to": _address(tenant, to) or "nobody"}
         handed_on = AuditAction.TICKETS_HANDED_ON
         recording.record(AuditEntry(tenant.tenant_id, handed_on, by, "user", user_id, whose, {"of": whose}, after))
-    return moved
+    return moved, name
 
 
 def _address(tenant: TenantContext, user_id: str) -> str:

@@ -15,7 +15,6 @@ from portal.web import locales
 from portal.web.access import get_or_post, member
 from portal.web.costs import costs, counted
 from portal.web.heavy_work import heavy
-from tenants.membership import members
 from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -67,19 +66,18 @@ def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     tenant = request.tenant
     found = handover.look(tenant, user)
     form = HandoverForm(request.POST or None, people=_offered(tenant, found), me=tenant.user_id)
-    moved = None
+    done = None
     if form.is_valid():
         to = form.cleaned_data["to"]
         try:
-            moved = handover.hand_on(tenant, user_id=user, to="" if to == NOBODY else to, by=actor_of(request))
+            done = handover.hand_on(tenant, user_id=user, to="" if to == NOBODY else to, by=actor_of(request))
         except Invalid as error:
             form.add_error("to", error.message)
-    if moved is None:
+    if done is None:
         page = {"found": found, "form": form, "limit": handover.LIMIT}
         return render(request, "tickets/handover.html", page, status=422 if form.errors else 200)
+    moved, name = done
     counted(request, moved)
-    new = members.member(tenant.repository, to)
-    name = new.name if new else ""
     said = ngettext("%(num)s ticket was unassigned.", "%(num)s tickets were unassigned.", moved)
     if name:
         said = ngettext(

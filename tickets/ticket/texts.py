@@ -14,9 +14,9 @@ REPLACEMENT: Final = "\ufffd"
 
 # Control characters but tab and line feed, and halves of surrogate pairs, which no UTF-8 holds.
 _UNSTORABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 # An "@" behind a letter is part of a mail address.
 _MENTION: Final = re.compile(r"(?<![\w@.+/-])@(?=\w)")
-_LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 
 def block(text: str) -> str:
