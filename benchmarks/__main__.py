@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: fill, count, measure, judge. See README.md for how to read what it says.
+"""`python -m benchmarks`: fill, count, measure, compare. See README.md for how to read what it says.
 
 Exit status: 0 done; 1 the counts of a page differ between sizes, or nothing could be measured; 2 wrong usage; 130
 stopped by Ctrl-C. Times never fail a run: they are the machine's as much as ours.
@@ -11,13 +11,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 import django
 
 from benchmarks import stack
-from benchmarks.stack import say
-from benchmarks.ticket_ranges import SMALLEST, Layout
+from benchmarks.stack import SMALLEST, say
 from portal.engines.engine_process import ENGINES, EngineError
 from proofs.portal_server import DoesNotAnswer
 
@@ -26,24 +24,20 @@ INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
 
 def main() -> int:
     options = arguments(sys.argv[1:])
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with stack.engine(options.engine, keep=options.keep, report=say) as engine:
             # Settings and models read the environment, which names the engine only now.
             django.setup()
-            from benchmarks import session
+            from benchmarks import runner
 
-            return session.profile(options, engine) if options.profile else session.measure(options, engine)
+            return runner.run(options, engine)
     except (EngineError, stack.BenchmarkError, DoesNotAnswer) as error:
         say(str(error))
         return 1
     except KeyboardInterrupt:
         say("Stopped.")
         return INTERRUPTED
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -57,11 +51,11 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--keep-as-release", action="store_true", help="keep the figures in benchmarks/release.json")
     parser.add_argument("--profile", metavar="PAGE", help="profile one page in the largest size instead of measuring")
     options = parser.parse_args(argv)
-    sequences = len(Layout(options.sizes[0]).groups) - 1  # one is the floor's
+    most = min(8, options.sizes[0] // 100)  # each sequence has a group of tickets of its own
     if options.requests < 1:
         parser.error("--requests is at least 1")
-    if not 1 <= options.concurrency <= sequences:
-        parser.error(f"--concurrency is 1 to {sequences} with {options.sizes[0]} tickets")
+    if not 1 <= options.concurrency <= most:
+        parser.error(f"--concurrency is 1 to {most} with {options.sizes[0]} tickets")
     return options
 
 

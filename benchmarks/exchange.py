@@ -9,18 +9,17 @@ import gc
 import http.client
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from email.message import Message
+from contextlib import closing
 from functools import cache
 from http.cookies import SimpleCookie
 from typing import NamedTuple
 
-from django.test import Client
+from django.test import Client, override_settings
 
-HOST = "127.0.0.1"
+from portal.engines.endpoint import LOOPBACK
+
 TIMEOUT = 30  # seconds
 
 
@@ -35,81 +34,39 @@ class RawRequest(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        headers = {"Cookie": self.cookie} if self.cookie else {}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
-        if self.method == "POST":
-            headers["Content-Type"] = "application/json" if self.key else "application/x-www-form-urlencoded"
-        return headers
+        kind = "application/json" if self.key else "application/x-www-form-urlencoded"
+        headers = {"Cookie": self.cookie, "Content-Type": kind, "Authorization": self.key and f"Bearer {self.key}"}
+        return {name: value for name, value in headers.items() if value}
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
+    """`cookies` are those that the answer sets; `bill` is its cost in DynamoDB, "" where the portal does not say."""
+
     status: int
-    headers: Message
     text: str
-
-    def header(self, name: str) -> str:
-        return str(self.headers.get(name, ""))
-
-    def cookie(self, name: str) -> str:
-        """Return the value of a cookie that the answer sets, or ""."""
-        cookies: SimpleCookie = SimpleCookie()
-        for line in self.headers.get_all("Set-Cookie", []):
-            cookies.load(line)
-        return cookies[name].value if name in cookies else ""
+    cookies: dict[str, str]
+    bill: str
 
 
 Send = Callable[[RawRequest], Answer]
 
 
-class Connection:
-    """A sender over one TCP connection that is kept open."""
-
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT)
-        self._connection.connect()
-
-    def __call__(self, request: RawRequest) -> Answer:
-        body = request.body.encode() if request.method == "POST" else None
-        self._connection.request(request.method, request.path, body, request.headers)
-        response = self._connection.getresponse()
-        return Answer(response.status, response.headers, response.read().decode())
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 def in_process(request: RawRequest) -> Answer:
-    """Answer a request within this process, for a profiler that sees all of it and no socket of ours."""
-    headers = {name: value for name, value in request.headers.items() if name != "Content-Type"} | {"Host": HOST}
-    kind = request.headers.get("Content-Type", "")
+    """Answer a request within this process, with its bill: for counts, and for a profiler that sees all of it."""
     client = _client()
-    client.cookies.clear()
-    response = client.generic(request.method, request.path, request.body, kind, headers=headers)
-    message = Message()
-    cookies = [("Set-Cookie", morsel.OutputString().strip()) for morsel in response.cookies.values()]
-    for name, value in [*response.items(), *cookies]:
-        message[name] = value
-    return Answer(response.status_code, message, response.content.decode())
+    client.cookies = SimpleCookie()
+    headers = request.headers | {"Host": LOOPBACK}
+    kind = headers.pop("Content-Type")
+    with override_settings(DEBUG=True):
+        response = client.generic(request.method, request.path, request.body, kind, headers=headers)
+    cookies = {name: morsel.value for name, morsel in response.cookies.items()}
+    return Answer(response.status_code, response.content.decode(), cookies, response.get("Server-Timing", ""))
 
 
 @cache
 def _client() -> Client:
     """Return the client of this process: each has middlewares of its own, which take longer to load than a request."""
     return Client(raise_request_exception=False)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Collect garbage before and not meanwhile: it would be counted as time of what is measured."""
-    gc.collect()
-    gc.freeze()  # what is in use now is looked through once, and not before each of a thousand bursts
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class BurstFailed(Exception):
@@ -125,15 +82,22 @@ def burst(port: int, sequences: Sequence[Sequence[RawRequest]]) -> tuple[float, 
 
     def run(requests: Sequence[RawRequest]) -> list[tuple[float, int]]:
         samples = []
-        with closing(Connection(port)) as connection:
+        with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=TIMEOUT)) as connection:
+            connection.connect()
             ready.wait()
             for request in requests:
                 begun = time.perf_counter()
-                samples.append((connection(request).status, time.perf_counter() - begun))
-        return [(seconds, status) for status, seconds in samples]
+                connection.request(request.method, request.path, request.body.encode() or None, request.headers)
+                response = connection.getresponse()
+                response.read()
+                samples.append((time.perf_counter() - begun, response.status))
+        return samples
 
+    gc.collect()
+    gc.freeze()  # what is in use now is looked through once, and not before each of a thousand bursts
+    gc.disable()  # a collection meanwhile would be counted as time of what is measured
     try:
-        with without_collection(), ThreadPoolExecutor(len(sequences)) as pool:
+        with ThreadPoolExecutor(len(sequences)) as pool:
             waiting = [pool.submit(run, sequence) for sequence in sequences]
             ready.wait()
             begun = time.perf_counter()
@@ -141,3 +105,5 @@ def burst(port: int, sequences: Sequence[Sequence[RawRequest]]) -> tuple[float, 
             return time.perf_counter() - begun, samples
     except (OSError, http.client.HTTPException, threading.BrokenBarrierError) as error:
         raise BurstFailed(f"{sequences[0][0].path}: {type(error).__name__} {error}") from error
+    finally:
+        gc.enable()

@@ -1,7 +1,8 @@
-"""Fills tenants with tickets as the rules write them, in parallel batches. Existing data stays.
+"""Fill tenants with tickets as the rules write them, in parallel batches. Existing data stays.
 
 Texts follow from a ticket's distance from the newest, not from its number, so that the same row of a list is as long
-in every tenant: what differs between sizes is then the number of tickets, and a digit or two of their numbers.
+in every tenant: what differs between sizes is then the number of tickets, and a digit or two of their numbers. Lists
+read the pending tickets, and every measured write touches open and closed ones: so each run lists the same rows.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.stack import BenchmarkError
-from benchmarks.ticket_ranges import COMMENTS, SMALLEST, Layout
+from benchmarks.stack import SMALLEST, BenchmarkError
 from portal import clock
 from portal.dynamo import client, provisioning
 from portal.dynamo.client import Item, fan_out
@@ -37,26 +37,25 @@ from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, Summary
 
 EMAIL: Final = "measured@example.com"
 NAME: Final = "Mara Measured"
-BLOCK: Final = 250  # tickets
-PARALLEL: Final = 4  # blocks on their way at the same time
+MINE: Final = 8
+COMMENTS: Final = 20
+BULK: Final = 40
+# With more than 2,048 different comments no process finds them in its cache of rendered Markdown.
+_TALKED: Final = 120
+_ON_TOP: Final = 400  # the newest tickets are all pending, so that a small tenant too has its second page
+_COMMENTED_ROWS: Final = 240
 _VERSION: Final = 2  # grows when this module writes something else
-# The newest tickets are spread over a little more than the days of a dashboard, alike in every tenant, and all others
-# lie long before them.
-_LATELY: Final = SMALLEST
+_BLOCK, _PARALLEL = 250, 4  # tickets of a block, and blocks on their way at the same time
+# The newest tickets are spread over a little more than the days of a dashboard, alike in every tenant.
 _APART: Final = timedelta(minutes=149)
 _LONG_BEFORE: Final = timedelta(days=120)
-_COMMENTED_ROWS: Final = 240
 
 _SUBJECTS: Final = (
-    "Invoice shows the wrong address",
-    "Printer on the second floor is offline",
-    "Cannot sign in after the password change",
-    "Export stops at row 5,000",
-    "Webhook answers 500 since this morning",
-    "Please add two seats to our plan",
-    "Report totals differ from the dashboard",
+    "Invoice shows the wrong address", "Printer on the second floor is offline",
+    "Cannot sign in after the password change", "Export stops at row 5,000", "Webhook answers 500 since this morning",
+    "Please add two seats to our plan", "Report totals differ from the dashboard",
     "Mobile app logs out every few minutes",
-)
+)  # fmt: skip
 _WHERE: Final = ("in the Leipzig office", "for the whole team", "on the new laptops", "with the May update")
 _TAGS: Final = (("billing", "address"), ("hardware",), ("sign-in", "password", "urgent-ish"), ("export", "api"))
 _PEOPLE: Final = ("Ana Ruiz", "Ben Adeyemi", "Chloe Martin", "Deepa Rao", "Emil Novak", "Fatima Haddad")
@@ -71,34 +70,66 @@ _TALK: Final = (
 
 
 @dataclass(frozen=True)
+class Layout:
+    """The numbers of a tenant with `size` tickets, the oldest first: mine, discussed, to be commented, in groups
+    that are closed together, and all others."""
+
+    size: int
+
+    @cached_property
+    def mine(self) -> range:
+        return range(1, 1 + MINE)
+
+    @cached_property
+    def talked(self) -> range:
+        return range(self.mine.stop, self.mine.stop + min(_TALKED, self.size // 10))
+
+    @cached_property
+    def commented(self) -> range:
+        return range(self.talked.stop, self.talked.stop + min(48, self.size // 10))
+
+    @cached_property
+    def groups(self) -> list[range]:
+        first = self.commented.stop
+        return [range(first + i * BULK, first + (i + 1) * BULK) for i in range(min(8, self.size // 100))]
+
+    @cached_property
+    def others(self) -> range:
+        return range(self.groups[-1].stop, self.size + 1)
+
+    def pending(self, number: int) -> bool:
+        """Tell whether a ticket is pending: `mine`, and of `others` all near the top, every second further down."""
+        if number in self.others:
+            return self.size - number < _ON_TOP or number % 2 == 0
+        return number in self.mine
+
+
+@dataclass(frozen=True)
 class Filled:
     """A tenant that is ready to be measured."""
 
     slug: str
     size: int
     shards: int
-    layout: Layout
     context: TenantContext
     made_at: datetime
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(self.size)
+
+    @property
+    def label(self) -> str:
+        return f"{self.size:,}" + (f" in {self.shards} shards" if self.shards > 1 else "")
+
+    def address(self, path: str) -> str:
+        """Return a page's address: those of the desk stand behind its slug."""
+        return f"/{self.slug}{path}" if path.startswith(("/tickets/", "/search/")) else path
 
     def opened_at(self, number: int) -> datetime:
         """Return when a ticket was opened: a fill that was interrupted writes the same items again."""
         rank = self.size - number
-        if rank < _LATELY:
-            return self.made_at - rank * _APART
-        return self.made_at - _LONG_BEFORE - timedelta(minutes=rank)
-
-    @property
-    def tenant_id(self) -> str:
-        return self.context.tenant_id
-
-    @property
-    def label(self) -> str:
-        return f"{self.size:,}" if self.shards == 1 else f"{self.size:,} in {self.shards} shards"
-
-    def address(self, path: str) -> str:
-        """Return a path of the desk, with the name of the desk; any other path as it is."""
-        return f"/{self.slug}{path}" if path.startswith(("/tickets/", "/search/")) else path
+        return self.made_at - (rank * _APART if rank < SMALLEST else _LONG_BEFORE + timedelta(minutes=rank))
 
     def seen(self, numbers: Iterable[int]) -> list[TicketState]:
         """Return these tickets as a list would show them now, consistently read."""
@@ -136,51 +167,45 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     try:
         item = tenant_directory.find(slug)
     except NotFound:
-        name = f"Bench {size:,}" + (f" / {shards}" if shards > 1 else "")
-        item = tenant_lifecycle.create(name=name, slug=slug, owner=user, shards=shards, by=SYSTEM)
+        item = tenant_lifecycle.create(
+            name=f"Bench {size:,} / {shards}", slug=slug, owner=user, shards=shards, by=SYSTEM
+        )
     entered = enter(user, item.tenant_id)
     if entered is None:
         raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")
-    filled = Filled(slug, size, shards, Layout(size), entered, clock.parse(item.created_at))
-    counter = entered.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET, consistent=True)
-    if counter is None or counter.last < size:
-        _fill(filled, user, advance)
-    else:
+    filled = Filled(slug, size, shards, entered, clock.parse(item.created_at))
+    repository = entered.repository
+    counter = repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET, consistent=True)
+    if counter is not None and counter.last >= size:
         advance(size)
-    return filled
-
-
-def _fill(filled: Filled, user: User, advance: Callable[[int], object]) -> None:
-    repository = filled.context.repository
+        return filled
 
     def write(numbers: range) -> int:
         repository.put_all(list(_items(filled, user, numbers)))
         return len(numbers)
 
-    blocks = [range(n, min(n + BLOCK, filled.size + 1)) for n in range(1, filled.size + 1, BLOCK)]
-    for some in chunked(blocks, PARALLEL):
+    blocks = [range(n, min(n + _BLOCK, size + 1)) for n in range(1, size + 1, _BLOCK)]
+    for some in chunked(blocks, _PARALLEL):
         advance(sum(fan_out([partial(write, block) for block in some])))
     # Last: where it is missing, the fill was not finished.
-    pk = repository.key(stored.counter)
-    repository.put_all([CounterItem(pk, stored.COUNTER_TICKET, last=filled.size)])
+    repository.put_all([CounterItem(repository.key(stored.counter), stored.COUNTER_TICKET, last=size)])
+    return filled
 
 
 def _items(filled: Filled, user: User, numbers: range) -> Iterator[Item]:
     for number in numbers:
-        made = collection(filled.context, number, _history(filled, user, number))
+        made = collection(filled.context, number, history(filled, user, number))
         yield from (made.summary, made.detail, *made.activity)
 
 
-def _history(filled: Filled, user: User, number: int) -> History:
-    layout, rank = filled.layout, filled.size - number
+def history(filled: Filled, user: User, number: int) -> History:
+    layout, rank, at = filled.layout, filled.size - number, filled.opened_at(number)
+    is_mine, is_other = number in layout.mine, number in layout.others
     # The first few have a place of their own in every tenant; all others follow from the top.
-    place = number if number in layout.mine or number in layout.talked else rank
-    mine = number in layout.mine
-    taken = mine or (number in layout.others and rank % 4 != 0)
-    name = NAME if mine else _PEOPLE[place % len(_PEOPLE)] if taken else ""
-    resolver = user.id if mine else _made_id(name) if taken else ""
-    at = filled.opened_at(number)
-    entries = tuple(_talk(filled, number, place, at)) if _has_talk(layout, number, rank) else ()
+    place = number if is_mine or number in layout.talked else rank
+    name = NAME if is_mine else _PEOPLE[place % len(_PEOPLE)] if is_other and rank % 4 else ""
+    has_talk = is_mine or number in layout.talked or (is_other and rank < _COMMENTED_ROWS)
+    entries = tuple(_talk(filled, number, place, at)) if has_talk else ()
     return History(
         identity=f"{filled.slug}/{number}",
         values={
@@ -189,7 +214,7 @@ def _history(filled: Filled, user: User, number: int) -> History:
             "status": Status.PENDING if layout.pending(number) else Status.OPEN,
             "priority": list(Priority)[place % len(Priority)],
             "tags": _TAGS[place % len(_TAGS)],
-            "resolver": resolver,
+            "resolver": user.id if is_mine else name and _made_id(name),
         },
         created_at=at,
         updated_at=max((e.at for e in entries if e.kind != "note"), default=at),
@@ -200,17 +225,12 @@ def _history(filled: Filled, user: User, number: int) -> History:
     )
 
 
-def _has_talk(layout: Layout, number: int, rank: int) -> bool:
-    return number in layout.talked or number in layout.mine or (number in layout.others and rank < _COMMENTED_ROWS)
-
-
 def _talk(filled: Filled, number: int, place: int, at: datetime) -> Iterator[PastEntry]:
     """Yield a thread of comments for those that are read as tickets, two comments for those that are seen in lists."""
     person = _PEOPLE[place % len(_PEOPLE)]
     yield opened(at, "", person)
     yield changed(at + timedelta(seconds=1), "", person, ("priority", "normal", "high"))
-    full = number in filled.layout.talked
-    for index in range(COMMENTS if full else 2):
+    for index in range(COMMENTS if number in filled.layout.talked else 2):
         # Named after the ticket, so that no two comments are one to a cache.
         text = f"{_TALK[(place + index) % len(_TALK)]}\n\nAbout {filled.slug} #{number:06}, {index + 1:02}."
         kind = "note" if index % 7 == 3 else "comment"

@@ -9,18 +9,16 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.stack import table
 from proofs.portal_server import with_descendants
 
 SHELL = 2  # MB of a process that only waits for another one; those are left out
-_PROC = Path("/proc")
 
 
-@dataclass(frozen=True)
-class Resident:
+class Resident(NamedTuple):
     """The memory of one process, in MB."""
 
     name: str
@@ -30,25 +28,14 @@ class Resident:
 
 def resident(pid: int, name: str = "") -> list[Resident]:
     """Return the memory of a process and of its descendants. A process is called by its command line without `name`."""
-    found = [Resident(name or _command(each), *_sizes(each)) for each in with_descendants(pid)]
+    found = []
+    for each in with_descendants(pid):
+        with suppress(OSError):  # it may have ended
+            sizes = dict(re.findall(r"^(Rss|Pss): +(\d+) kB", Path(f"/proc/{each}/smaps_rollup").read_text(), re.M))
+            words = Path(f"/proc/{each}/cmdline").read_text().split("\0")
+            command = " ".join(Path(word).name for word in words).strip()[:60]
+            found.append(Resident(name or command, int(sizes.get("Rss", 0)) / 1024, int(sizes.get("Pss", 0)) / 1024))
     return [each for each in found if each.pss >= SHELL]
-
-
-def _sizes(pid: int) -> tuple[float, float]:
-    """Return RSS and PSS in MB."""
-    found = dict(re.findall(r"^(Rss|Pss): +(\d+) kB", _read(pid, "smaps_rollup"), re.MULTILINE))
-    return int(found.get("Rss", 0)) / 1024, int(found.get("Pss", 0)) / 1024
-
-
-def _command(pid: int) -> str:
-    return " ".join(Path(word).name for word in _read(pid, "cmdline").split("\0")).strip()[:60]
-
-
-def _read(pid: int, name: str) -> str:
-    """Return the text of a file of a process, "" where this has ended."""
-    with suppress(OSError):
-        return (_PROC / str(pid) / name).read_text()
-    return ""
 
 
 def as_text(found: Sequence[Resident]) -> str:

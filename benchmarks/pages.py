@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -13,10 +14,9 @@ from html import unescape
 from typing import Final
 from urllib.parse import urlencode
 
-from benchmarks.exchange import Answer, RawRequest, Send
-from benchmarks.fill import Filled
+from benchmarks.exchange import Answer, RawRequest, in_process
+from benchmarks.fill import COMMENTS, EMAIL, MINE, Filled
 from benchmarks.stack import BenchmarkError
-from benchmarks.ticket_ranges import AGAIN, COMMENTS, MINE
 from portal import clock
 from portal.streams import watermark
 from tenants.api_keys import key_changes
@@ -35,7 +35,12 @@ from tickets.ticket.fields import Status
 
 _SESSION, _CSRF = "pooldesk_session", "pooldesk_csrf"
 _LIST: Final = f"/tickets/?status={Status.PENDING.value}"
+_TITLE: Final = "The label printer prints only every second label"
 _SENTENCE: Final = "We have looked into it: the **second** entry was the wrong one. Please try `sync --again`.\n\n"
+_SOUGHT: Final = ("printer offline", "invoice address", "webhook morning", "mobile minutes")
+_AGAIN: Final = 6  # tickets that are read again and again
+_ANSWERS: Final = 10  # on the page of a requester
+_PARAGRAPHS: Final = 50  # of the article
 
 
 @dataclass
@@ -51,29 +56,31 @@ class SignedInVisitor:
     sequences: int
     key: str  # of the API
     outside: Mapping[str, str]  # addresses of pages for people outside the desk, by the names of the measured ones
-    turns: dict[tuple[str, int], int] = field(default_factory=dict)
+    turns: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def request(self, page: MeasuredPage, sequence: int) -> RawRequest:
         """Return the next request of this sequence for this page."""
-        turn = self.turns.get((page.name, sequence), 0)
-        self.turns[page.name, sequence] = turn + 1
+        turn = self.turns[page.name, sequence]
+        self.turns[page.name, sequence] += 1
         return page.make(self, sequence, turn)
 
     def get(self, path: str) -> RawRequest:
         return RawRequest("GET", self.tenant.address(path), self.cookie)
 
-    def post(self, path: str, fields: list[tuple[str, str]]) -> RawRequest:
-        fields = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), *fields]
-        return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode(fields))
-
-    def ask_as_guest(self, name: str) -> RawRequest:
-        """Return the request of somebody outside for a page of theirs."""
-        return RawRequest("GET", self.outside[name])
+    def post(self, path: str, *fields: tuple[str, str]) -> RawRequest:
+        hidden = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), ("request_id", uuid.uuid4().hex)]
+        return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode([*hidden, *fields]))
 
     def call(self, path: str, body: object = None) -> RawRequest:
         """Return a request of the API: a GET, or a POST of this body."""
-        sent = "" if body is None else json.dumps(body)
-        return RawRequest("POST" if sent else "GET", f"/api/v1{path}", body=sent, key=self.key)
+        return RawRequest(
+            "POST" if body else "GET", f"/api/v1{path}", body=json.dumps(body) if body else "", key=self.key
+        )
+
+    def talked(self, sequence: int, turn: int, most: int = 10_000) -> int:
+        """Return a discussed ticket, one of the first `most` in turn."""
+        numbers = self.tenant.layout.talked[:most]
+        return numbers[(turn * self.sequences + sequence) % len(numbers)]
 
     def verify(self) -> None:
         """Raise BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
@@ -87,18 +94,16 @@ class MeasuredPage:
     """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs.
 
     It is counted after a `rest` in seconds, where a process remembers for a moment what others of its kind have read.
-    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds. One that
-    `is_outside` is asked for by somebody without an account, and is compared with the list as well.
+    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds.
     """
 
     name: str
     title: str
-    make: Callable[[SignedInVisitor, int, int], RawRequest]
-    status: int = 200
+    make: Callable[[SignedInVisitor, int, int], RawRequest]  # of a visitor, the number of a sequence, and its turn
     shows: tuple[str, int] = ("", 0)
+    status: int = 200
     rest: float = 0.0
     grows: bool = False
-    is_outside: bool = False
 
     def check(self, answer: Answer, tenant: Filled) -> None:
         pattern, count = self.shows
@@ -110,31 +115,10 @@ class MeasuredPage:
             )
 
 
-def _ticket(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    return visitor.get(f"/tickets/{visitor.tenant.layout.talked[(turn * visitor.sequences + sequence) % AGAIN]}/")
-
-
-def _ticket_first_seen(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    talked = visitor.tenant.layout.talked
-    return visitor.get(f"/tickets/{talked[(turn * visitor.sequences + sequence) % len(talked)]}/")
-
-
-def _new(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    fields = [
-        ("title", "The label printer prints only every second label"),
-        ("description", _SENTENCE * 3),
-        ("priority", "normal"),
-        ("tags", "hardware, printer"),
-        ("request_id", uuid.uuid4().hex),
-    ]
-    return visitor.post("/tickets/new/", fields)
-
-
 def _comment(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     # No two sequences write on the same ticket: that two people do is what the tests are for.
     numbers = visitor.tenant.layout.commented[sequence :: visitor.sequences]
-    fields = [("body", _SENTENCE * 2), ("request_id", uuid.uuid4().hex)]
-    return visitor.post(f"/tickets/{numbers[turn % len(numbers)]}/comment/", fields)
+    return visitor.post(f"/tickets/{numbers[turn % len(numbers)]}/comment/", ("body", _SENTENCE * 2))
 
 
 def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
@@ -143,94 +127,80 @@ def _bulk(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     to = Status.OPEN if group[0].status is Status.CLOSED else Status.CLOSED
     visitor.groups[sequence] = [TicketState(s.number, s.version + 1, to, s.resolver, due=s.due) for s in group]
     selected = [("tickets", str(s)) for s in group]
-    return visitor.post("/tickets/bulk/", [("to", to.value), ("confirmed", "yes"), *selected])
+    return visitor.post("/tickets/bulk/", ("to", to.value), ("confirmed", "yes"), *selected)
 
 
-def _activity(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    return visitor.call(
-        f"/tickets/{visitor.tenant.layout.talked[(turn * visitor.sequences + sequence) % AGAIN]}/activity"
-    )
-
-
-def _search(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    """Ask for two words that stand in an eighth of the tickets, and in a fourth of these."""
-    return visitor.get(f"/search/?{urlencode({'q': _SOUGHT[turn % len(_SOUGHT)]})}")
-
-
-def _type_ahead(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    """Ask for the same, as somebody types it: the first word, and the beginning of the second one."""
+def _sought(turn: int, length: int | None = None) -> str:
+    """Return a word of an eighth of the tickets, and one of a fourth of these, or only its first letters."""
     word, _, second = _SOUGHT[turn % len(_SOUGHT)].partition(" ")
-    return visitor.get(f"/search/suggest/?{urlencode({'q': f'{word} {second[:4]}'})}")
-
-
-def _create(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
-    title = "The label printer prints only every second label"
-    return visitor.call("/tickets", {"title": title, "description": _SENTENCE * 3, "tags": ["hardware", "printer"]})
+    return urlencode({"q": f"{word} {second[:length]}"})
 
 
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
-_SOUGHT: Final = ("printer offline", "invoice address", "webhook morning", "mobile minutes")
-
-_ANSWERS: Final = 10  # on the page of a requester
-_PARAGRAPHS: Final = 50  # of the article
-
-
-def _outside(name: str, title: str, *, shows: tuple[str, int]) -> MeasuredPage:
-    return MeasuredPage(name, title, lambda v, *_: v.ask_as_guest(name), shows=shows, is_outside=True)
-
-
+_NEW: Final = (("title", _TITLE), ("description", _SENTENCE * 3), ("priority", "normal"), ("tags", "hardware, printer"))
+_CREATED: Final = {"title": _TITLE, "description": _SENTENCE * 3, "tags": ["hardware", "printer"]}
 PAGES: Final = (
-    MeasuredPage("list", "list, 49 rows", lambda v, *_: v.get(_LIST), shows=(_ROW, bulk.MOST)),
-    MeasuredPage("mine", "small list, 8 rows", lambda v, *_: v.get(f"{_LIST}&resolver=me"), shows=(_ROW, MINE)),
-    MeasuredPage("next", "second page", lambda v, *_: v.get(v.second_page), shows=(_ROW, bulk.MOST)),
-    MeasuredPage("ticket", "ticket, 20 comments", _ticket, shows=(_ENTRY, COMMENTS + 2)),
-    MeasuredPage("ticket-cold", "ticket, never seen", _ticket_first_seen, shows=(_ENTRY, COMMENTS + 2)),
-    MeasuredPage("new", "open a ticket", _new, status=302),
+    MeasuredPage("list", "list, 49 rows", lambda v, s, t: v.get(_LIST), (_ROW, bulk.MOST)),
+    MeasuredPage("mine", "small list, 8 rows", lambda v, s, t: v.get(f"{_LIST}&resolver=me"), (_ROW, MINE)),
+    MeasuredPage("next", "second page", lambda v, s, t: v.get(v.second_page), (_ROW, bulk.MOST)),
+    MeasuredPage(
+        "ticket", "ticket, 20 comments",
+        lambda v, s, t: v.get(f"/tickets/{v.talked(s, t, _AGAIN)}/"), (_ENTRY, COMMENTS + 2),
+    ),
+    MeasuredPage(
+        "ticket-cold", "ticket, never seen",
+        lambda v, s, t: v.get(f"/tickets/{v.talked(s, t)}/"), (_ENTRY, COMMENTS + 2),
+    ),
+    MeasuredPage("new", "open a ticket", lambda v, s, t: v.post("/tickets/new/", *_NEW), status=302),
     MeasuredPage("comment", "write a comment", _comment, status=302),
     MeasuredPage("bulk", "close 40 at once", _bulk, status=302),
     MeasuredPage(
-        "dashboard",
-        "dashboard, 30 days",
-        lambda v, *_: v.get("/tickets/dashboard/"),
-        shows=('id="lately-title"', 1),
+        "dashboard", "dashboard, 30 days", lambda v, s, t: v.get("/tickets/dashboard/"), ('id="lately-title"', 1),
         rest=2 * watermark.CACHED_SECONDS,
     ),
-    MeasuredPage("search", "search, 20 hits", _search, shows=(r"data-row-link", ticket_search.SHOWN), grows=True),
     MeasuredPage(
-        "type-ahead", "type-ahead", _type_ahead, shows=('id="suggested-ticket-', suggesting.TICKETS), grows=True
+        "search", "search, 20 hits",
+        lambda v, s, t: v.get(f"/search/?{_sought(t)}"), ("data-row-link", ticket_search.SHOWN), grows=True,
     ),
     MeasuredPage(
-        "api-list",
-        "API: list, 50 rows",
-        lambda v, *_: v.call(f"/tickets?status={Status.PENDING.value}"),
-        shows=('"number":', lists.PAGE_SIZE),
+        "type-ahead", "type-ahead", lambda v, s, t: v.get(f"/search/suggest/?{_sought(t, 4)}"),
+        ('id="suggested-ticket-', suggesting.TICKETS), grows=True,
     ),
-    MeasuredPage("api-ticket", "API: activity, 20 comments", _activity, shows=('"kind":', COMMENTS + 2)),
-    MeasuredPage("api-new", "API: create a ticket", _create, status=201),
-    MeasuredPage("chooser", "choose a tenant", lambda v, *_: v.get("/tenants/"), shows=('aria-current="true"', 1)),
-    _outside("form", "public form", shows=('name="challenge"', 1)),
-    _outside("requester", "requester's page, 11 messages", shows=("card-body guest-message", _ANSWERS + 1)),
-    _outside("article", "article, 5 KB", shows=(r"<strong>second</strong>", _PARAGRAPHS)),
-)
+    MeasuredPage(
+        "api-list", "API: list, 50 rows",
+        lambda v, s, t: v.call(f"/tickets?status={Status.PENDING.value}"), ('"number":', lists.PAGE_SIZE),
+    ),
+    MeasuredPage(
+        "api-ticket", "API: activity, 20 comments",
+        lambda v, s, t: v.call(f"/tickets/{v.talked(s, t, _AGAIN)}/activity"), ('"kind":', COMMENTS + 2),
+    ),
+    MeasuredPage("api-new", "API: create a ticket", lambda v, s, t: v.call("/tickets", _CREATED), status=201),
+    MeasuredPage("chooser", "choose a tenant", lambda v, s, t: v.get("/tenants/"), ('aria-current="true"', 1)),
+    *(
+        MeasuredPage(name, title, lambda v, s, t, name=name: RawRequest("GET", v.outside[name]), shows)  # type: ignore[misc]
+        for name, title, shows in (
+            ("form", "public form", ('name="challenge"', 1)),
+            ("requester", "requester's page, 11 messages", ("card-body guest-message", _ANSWERS + 1)),
+            ("article", "article, 5 KB", ("<strong>second</strong>", _PARAGRAPHS)),
+        )
+    ),
+)  # fmt: skip
 
 
-def visit(send: Send, tenant: Filled, *, email: str, password: str, sequences: int) -> SignedInVisitor:
+def visit(tenant: Filled, *, password: str, sequences: int) -> SignedInVisitor:
     """Sign in and enter this tenant. Raises BenchmarkError when that does not work."""
-    csrf = secrets.token_hex(16)
-    session = ""
-
-    def post(path: str, fields: dict[str, str]) -> str:
-        nonlocal session
+    csrf, session = secrets.token_hex(16), ""
+    for path, fields in (
+        ("/login/", {"email": EMAIL, "password": password}),
+        ("/tenants/switch/", {"tenant": tenant.context.tenant_id}),
+    ):
         body = urlencode({"csrfmiddlewaretoken": csrf, **fields})
-        answer = send(RawRequest("POST", path, f"{_CSRF}={csrf}; {_SESSION}={session}", body))
+        answer = in_process(RawRequest("POST", path, f"{_CSRF}={csrf}; {_SESSION}={session}", body))
         if answer.status != 302:
             raise BenchmarkError(f"POST {path} answered {answer.status}.\n{answer.text[:400]}")
-        return answer.cookie(_SESSION) or session
-
-    session = post("/login/", {"email": email, "password": password})
-    session = post("/tenants/switch/", {"tenant": tenant.tenant_id})
+        session = answer.cookies.get(_SESSION, session)
     cookie = f"{_CSRF}={csrf}; {_SESSION}={session}"
-    listed = send(RawRequest("GET", tenant.address(_LIST), cookie)).text
+    listed = in_process(RawRequest("GET", tenant.address(_LIST), cookie)).text
     mark = re.search(r'name="_page" value="([^"]+)"', listed)
     following = re.search(r'id="page-next" href="([^"]+)"', listed)
     if mark is None or following is None:
@@ -245,8 +215,7 @@ def _key(tenant: Filled) -> str:
     scopes = frozenset({Scope.TICKETS_READ, Scope.TICKETS_WRITE, Scope.NOTES_READ})
     name = f"Bench {uuid.uuid4().hex[:8]}"
     choice = KeyChoice(name=name, scopes=scopes, expires_at=clock.now() + timedelta(days=1))
-    _, text = key_changes.create(tenant.context, choice=choice, request_id=uuid.uuid4().hex, by=SYSTEM)
-    return text
+    return key_changes.create(tenant.context, choice=choice, request_id=uuid.uuid4().hex, by=SYSTEM)[1]
 
 
 def _pages_outside(tenant: Filled) -> dict[str, str]:
