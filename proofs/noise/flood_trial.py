@@ -21,7 +21,8 @@ from django.contrib.auth.hashers import make_password
 
 from portal.dynamo import provisioning
 from portal.load.tenant_limiter import CHANGE_UNITS, READ_UNITS
-from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, Plan, TrialFailed, percentile, ratio
+from proofs.noise.closed_loop import NOISY, TENANTS, ClientRequest, ClosedLoop, percentile, ratio
+from proofs.noise.trials import Plan, TrialFailed
 from proofs.portal_server import serving
 from proofs.scenarios.persistent_people import PASSWORD, NothingCameBack, form_with, signed_in
 from tenants.audit_trail.recording import SYSTEM

@@ -18,7 +18,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -33,9 +33,9 @@ from delivery.queues.queue_transport import Message, QueueTransport, Received
 from delivery.queues.sender import Offer, Sender
 from portal.schema import keys
 from proofs.forked import Journal, Process
-from proofs.noise.closed_loop import NOISY, ClosedLoop, Plan, percentile
+from proofs.noise.closed_loop import NOISY, ClosedLoop, percentile
 from proofs.noise.designs import DESIGNS, SLOTS, WORKERS, Design
-from proofs.noise.letter_flood import LETTERS, LetterSide
+from proofs.noise.trials import Plan
 
 PHASES: Final = ("quiet", "noisy", "cooldown")
 THINK_SECONDS: Final = 0.1  # implied by the slides' own throughput, 46.9 a second of 20 clients
@@ -49,7 +49,6 @@ NOISES: Final = {
     "slow": f"15 times the clients, and their work takes {SLOW_FACTOR} times as long.",
     "hang": "15 times the clients; each of their messages holds its slot for a third of the phase.",
     "kill": "15 times the clients; each of their messages ends the process that works on it.",
-    "letters": f"{LETTERS:,} letters to one desk; the requests of all are letters, by the queue that all desks share.",
 }
 ANSWERED, FAILED, DEAD = "answered", "failed", "dead"  # dead: the delivery is a dead letter
 _REFRESHES: Final = 5  # of the slides' heuristic in a phase: once a minute in five
@@ -57,7 +56,7 @@ _LAG_SECONDS: Final = 0.02  # that a thread sleeps to see how late it wakes
 _LOOK_SECONDS: Final = 2.0  # between two receives that no bell asked for
 _POLL_SECONDS: Final = 2
 _READY_SECONDS: Final = 120.0
-READY: Final = "ready"  # the first word of a worker
+_READY: Final = "ready"  # the first word of a worker
 
 
 def work_seconds(tenant: int) -> Iterator[float]:
@@ -69,39 +68,6 @@ def work_seconds(tenant: int) -> Iterator[float]:
     chance = random.Random(tenant * 7919)  # noqa: S311  # it has to be repeatable
     while True:
         yield 0.223 + min(1.1, 0.060 * math.exp(0.9 * chance.gauss(0, 1)))
-
-
-def _tenant_id(tenant: int, *, alone: int) -> str:
-    """Return the id under which this tenant's messages travel; with a number `alone`, one that no other message has."""
-    return keys.tenant(f"{tenant:08x}{alone:024x}")
-
-
-@dataclass(frozen=True)
-class DeedHandler:
-    """Handle the messages of a worker in place of the product's `MessageHandler`, with its rule for strikes.
-
-    `begin` gets event and tenant, `end` also how it ended. Failed requests are not repeated: the clients do that.
-    """
-
-    begin: Callable[[str, str], object]
-    end: Callable[[str, str, str], object]
-
-    def handle(self, received: Received) -> Handled:
-        message = received.message
-        if received.strikes >= message_handling.MOST_STRIKES:
-            return self._ended(message, DEAD)
-        self.begin(message.event_id, message.tenant_id)
-        deed, milliseconds, *until = message.destination.split("/")
-        if until and time.time() > float(until[0]):
-            return self._ended(message, ANSWERED)
-        if deed == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(int(milliseconds) / 1000)
-        return self._ended(message, FAILED if deed == "hang" else ANSWERED)
-
-    def _ended(self, message: Message, how: str) -> Handled:
-        self.end(message.event_id, message.tenant_id, how)
-        return Handled(how)
 
 
 class TrialQueues(QueueTransport):
@@ -151,33 +117,61 @@ class TrialQueues(QueueTransport):
             self._rung[queue].notify(messages)
 
 
+# --- workers: the product's `Consumer`, in threads of this process or in processes that may die ---
+
+Tell = Callable[..., object]  # "begin" or "end", event, tenant; of an end also how it ended
+
+
+def _handle(tell: Tell, received: Received) -> Handled:
+    """Handle a message in place of the product's `MessageHandler`, with its rule for strikes. Failed requests are not
+    repeated: the clients do that."""
+    message = received.message
+
+    def ended(how: str) -> Handled:
+        tell("end", message.event_id, message.tenant_id, how)
+        return Handled(how)
+
+    if received.strikes >= message_handling.MOST_STRIKES:
+        return ended(DEAD)
+    tell("begin", message.event_id, message.tenant_id)
+    deed, milliseconds, *until = message.destination.split("/")
+    if until and time.time() > float(until[0]):
+        return ended(ANSWERED)
+    if deed == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(int(milliseconds) / 1000)
+    return ended(FAILED if deed == "hang" else ANSWERED)
+
+
+def _consumer(design: Design, transport: TrialQueues, worker: int, tell: Tell) -> Consumer:
+    served = design.queues_served_by(worker)
+    return Consumer(transport, partial(_handle, tell), served, slots=SLOTS, poll_seconds=_POLL_SECONDS)
+
+
 @dataclass
 class WorkerNotes:
-    """Note which workers a tenant's messages reached, how many ran at once, and who died, from any number of threads.
+    """Note how many messages of a tenant ran at once, and who died, from any number of threads.
 
     `ended` is called for each message that has come to an end.
     """
 
     ended: Callable[[str, str], object]
-    reached: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     most_at_a_worker: Counter[int] = field(default_factory=Counter)
     most_in_all: Counter[int] = field(default_factory=Counter)
     deaths: list[tuple[int, float, list[int]]] = field(default_factory=list)  # worker, when, tenants it had begun
     _running: dict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def begin(self, worker: int, event_id: str, identity: str) -> None:
+    def tell(self, worker: int, deed: str, event_id: str, identity: str, how: str = "") -> None:
         tenant = int(identity[:8], 16)
         with self._lock:
-            self.reached[tenant].add(worker)
-            self._running[worker].append((event_id, tenant))
-            here = sum(of == tenant for _, of in self._running[worker])
-            in_all = sum(of == tenant for running in self._running.values() for _, of in running)
-            self.most_at_a_worker[tenant] = max(here, self.most_at_a_worker[tenant])
-            self.most_in_all[tenant] = max(in_all, self.most_in_all[tenant])
-
-    def end(self, worker: int, event_id: str, identity: str, how: str) -> None:
-        with self._lock:
+            if deed == "begin":
+                self._running[worker].append((event_id, tenant))
+                here = sum(of == tenant for _, of in self._running[worker])
+                in_all = sum(of == tenant for running in self._running.values() for _, of in running)
+                self.most_at_a_worker[tenant] = max(here, self.most_at_a_worker[tenant])
+                self.most_in_all[tenant] = max(in_all, self.most_in_all[tenant])
+                return
             self._running[worker] = [one for one in self._running[worker] if one[0] != event_id]
         self.ended(event_id, how)
 
@@ -186,30 +180,12 @@ class WorkerNotes:
             had = sorted({tenant for _, tenant in self._running.pop(worker, [])})
             self.deaths.append((worker, time.monotonic(), had))
 
-    def document(self, since: float) -> dict[str, Any]:
-        """Return the notes of the noisy tenant as JSON has them; moments are seconds from `since`."""
-        return {
-            "reached": sorted(self.reached[NOISY]),
-            "most_at_a_worker": self.most_at_a_worker[NOISY],
-            "most_in_all": self.most_in_all[NOISY],
-            "deaths": [[worker, round(at - since, 2), had] for worker, at, had in self.deaths],
-        }
-
-
-# --- workers: the product's `Consumer`, in threads of this process or in processes that may die ---
-
 
 @contextmanager
 def _threads(design: Design, transport: TrialQueues, notes: WorkerNotes) -> Iterator[None]:
     for worker in range(WORKERS):
-        handler = DeedHandler(partial(notes.begin, worker), partial(notes.end, worker))
-        _consumer(design, transport, worker, handler).start()
+        _consumer(design, transport, worker, partial(notes.tell, worker)).start()
     yield  # a delivery that hangs is left behind: the process of the trial ends soon
-
-
-def _consumer(design: Design, transport: TrialQueues, worker: int, handler: DeedHandler) -> Consumer:
-    served = design.queues_served_by(worker)
-    return Consumer(transport, handler.handle, served, slots=SLOTS, poll_seconds=_POLL_SECONDS)
 
 
 @contextmanager
@@ -235,9 +211,9 @@ def _processes(design: Design, name: str, notes: WorkerNotes) -> Iterator[None]:
                     if connection not in ready:
                         continue
                     try:
-                        deed, *said = connection.recv()
-                        if deed != READY:
-                            getattr(notes, str(deed))(worker, *said)
+                        said = connection.recv()
+                        if said != _READY:
+                            notes.tell(worker, *said)
                     except (EOFError, OSError):
                         running.pop(worker)[0].kill()
                         notes.died(worker)
@@ -265,15 +241,15 @@ def serve(told: Journal, seed: int, *, parent: Connection, worker: int, queues: 
     """Deliver as one worker, which tells its parent what it begins and ends, until it is killed."""
     lock = threading.Lock()
 
-    def tell(*said: Any) -> None:
+    def tell(*said: str) -> None:
         with lock:
             parent.send(said)
 
     transport = TrialQueues(queues, design, bell=False)
     transport.depth(design.queues_served_by(worker)[0])  # the first request makes the client, which takes a moment
-    consumer = _consumer(design, transport, worker, DeedHandler(partial(tell, "begin"), partial(tell, "end")))
+    consumer = _consumer(design, transport, worker, tell)
     consumer.start()
-    tell(READY)
+    parent.send(_READY)
     consumer.failed.wait()
 
 
@@ -305,7 +281,8 @@ class SendingSide:
         over = threading.Event()
         self._waiting[event_id] = destination, over
         queues = (self._best[tenant],) if self._design.stale else self._design.queues_of[tenant]
-        identity = _tenant_id(tenant, alone=0 if self._design.bounded else next(self._serial))
+        alone = 0 if self._design.bounded else next(self._serial)
+        identity = keys.tenant(f"{tenant:08x}{alone:024x}")
         if self._sender.offer([Offer(Message(identity, event_id, "now", 0, destination), queues)]).left:
             self.ended(event_id, "left")
         over.wait()
@@ -344,17 +321,12 @@ class SendingSide:
 
 def carry_out(plan: Plan) -> dict[str, Any]:
     """Carry out a trial on the engine that the settings name. Returns all that was seen, as JSON has it."""
-    design, kills = DESIGNS[plan.name], plan.noise == "kill"
-    name = f"delivery-trial-{plan.name}"
+    design, kills, name = DESIGNS[plan.name], plan.noise == "kill", f"delivery-trial-{plan.name}"
     transport = TrialQueues(name, design, bell=not kills)
     transport.create_all()
-    desk: SendingSide | LetterSide
-    if plan.noise == "letters":
-        desk = LetterSide(design, transport)
-    else:
-        desk = SendingSide(design, transport, seed=plan.run, refresh_seconds=plan.seconds / _REFRESHES)
+    desk = SendingSide(design, transport, seed=plan.run, refresh_seconds=plan.seconds / _REFRESHES)
     notes = WorkerNotes(desk.ended)
-    works: dict[tuple[str, int, int], Iterator[float]] = defaultdict(lambda: iter(()))
+    works: dict[tuple[str, int, int], Iterator[float]] = {}
 
     def ask(phase: str, tenant: int, client: int, number: int) -> str:
         if number == 0:
@@ -363,14 +335,10 @@ def carry_out(plan: Plan) -> dict[str, Any]:
         destination = f"work/{round(seconds * 1000 * (SLOW_FACTOR if noise == 'slow' else 1))}"
         if noise in ("hang", "kill"):
             destination = f"{noise}/{round(plan.seconds * HANG_SHARE * 1000)}/{loop.until:.3f}"
-        event_id = f"{phase}-{tenant}-{client}-{number}"
-        if noise == "letters" and isinstance(desk, LetterSide):
-            return desk.flood(tenant, event_id, destination, seconds=plan.seconds)
-        return desk.send(tenant, event_id, destination)
+        return desk.send(tenant, f"{phase}-{tenant}-{client}-{number}", destination)
 
-    lengths = zip(PHASES, (plan.seconds, plan.seconds, plan.seconds * COOLDOWN_SHARE), strict=True)
     loop = ClosedLoop(
-        [*lengths],
+        [*zip(PHASES, (plan.seconds, plan.seconds, plan.seconds * COOLDOWN_SHARE), strict=True)],
         ask,
         think=lambda chance: THINK_SECONDS,
         is_enough=lambda phase: bool(notes.deaths) or not kills or phase != "noisy",
@@ -381,12 +349,15 @@ def carry_out(plan: Plan) -> dict[str, Any]:
         desk.give_up()
         time.sleep(1.0)  # in which those clients note it
     return {
-        "plan": asdict(plan),
+        "plan": plan._asdict(),
         "requests": sorted(loop.requests, key=lambda request: request.at),
         "began": loop.began,
-        "notes": notes.document(loop.started),
+        "notes": {
+            "most_at_a_worker": notes.most_at_a_worker[NOISY],
+            "most_in_all": notes.most_in_all[NOISY],
+            "deaths": [[worker, round(at - loop.started, 2), had] for worker, at, had in notes.deaths],
+        },
         "lag_p99_ms": round(percentile(late, 0.99) * 1000, 1),
-        "load_average": os.getloadavg()[0],
     }
 
 

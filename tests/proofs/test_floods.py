@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from proofs.noise import closed_loop, flood_trial, noise_figures
-from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, ClientRequest, Plan
+from proofs.noise import flood_trial, noise_figures, trials
+from proofs.noise.closed_loop import NOISY, QUIET_TENANTS, ClientRequest
 from proofs.noise.flood_trial import FLOODS
+from proofs.noise.trials import Plan
 from tests.support import commands
 
 PHASES = 3  # that are counted: quiet, noisy, and quiet again
@@ -37,7 +38,7 @@ def test_every_flood_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(module: str, plans: list[Plan], *, at_a_time: int) -> Iterator[dict[str, Any]]:
         yield from (seen() | {"name": plan.name} for plan in plans)
 
-    monkeypatch.setattr(closed_loop, "carry_out_all", found)
+    monkeypatch.setattr(trials, "carry_out_all", found)
     ended = commands.run("noisy_neighbour", "--part=floods", "--seconds=40")
     assert (ended.status, ended.out.count("A flood of pages"), ended.out.count("A flood of writes")) == (0, 4, 4)
     assert set(FLOODS) == {"pages", "writes"}
@@ -57,7 +58,7 @@ def seen(*, quiet: float = 0.1, noisy: float = 0.1, quiet_status: str = "200", t
 
 
 def kept(found: dict[str, Any]) -> list[bool]:
-    return [promise.document()["kept"] for promise in noise_figures.judge_flood(found, seconds=40.0)]
+    return [promise["kept"] for promise in noise_figures.judge({found["name"]: found}, seconds=40.0)]
 
 
 def test_a_flood_within_its_budget_that_nobody_notices_keeps_every_promise() -> None:
