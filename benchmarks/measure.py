@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks import stack
 from benchmarks.exchange import BurstFailed, burst, in_process
-from benchmarks.pages import PAGES, MeasuredPage, SignedInVisitor
+from benchmarks.measured_pages import PAGES, MeasuredPage, SignedInVisitor
 from benchmarks.stack import BenchmarkError
 from proofs.portal_server import Server
 

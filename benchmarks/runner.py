@@ -16,7 +16,7 @@ from django.core.management import call_command
 from benchmarks import measure, memory, stack, work
 from benchmarks.fill import Filled, person, prepare_tables, tenant
 from benchmarks.measure import Cost, Rounds, Stopwatch
-from benchmarks.pages import PAGES, MeasuredPage, visit
+from benchmarks.measured_pages import PAGES, MeasuredPage, visit
 from benchmarks.stack import progress, say, table
 from benchmarks.work import StreamWork
 from portal.engines.engine_process import Engine

@@ -16,7 +16,7 @@ from benchmarks import fill, measure, memory
 from benchmarks.__main__ import arguments
 from benchmarks.fill import BULK, COMMENTS, Filled, Layout
 from benchmarks.measure import Round
-from benchmarks.pages import PAGES
+from benchmarks.measured_pages import PAGES
 from benchmarks.stack import SMALLEST
 from benchmarks.work import ROWS
 from portal import clock
