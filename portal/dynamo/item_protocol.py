@@ -91,11 +91,13 @@ class ItemCalls:
         return {"url": f"{self.meta.endpoint_url}/", "headers": headers, "body": written(params), "context": context}
 
     def _attempt(self, name: str, model: Any, request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Send the request, again where who listens to `needs-retry` says so. Raises what botocore raises."""
+        """Send the request; after a failure, `needs-retry` says whether again. Raises what botocore raises."""
         for attempts in count(1):
             answer: tuple[Any, dict[str, Any]] | Exception
             try:
                 answer = self._ask(name, model, request)
+                if answer[0].status_code < 300:
+                    return answer
             except Exception as error:
                 answer = error
             failed = isinstance(answer, Exception)
