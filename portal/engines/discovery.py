@@ -50,9 +50,10 @@ def prepare(
     if set(argv[1:2]) & _NEED_SETTINGS_ALONE:
         _join_settings(checkout, environ, say)
         return
-    if not _needs_database(argv, checkout):
-        return
     dotenv.Env.read_env(checkout / ".env")
+    if not _needs_database(argv, checkout):
+        _refuse_hidden(argv, checkout, environ)
+        return
     if ENDPOINT_VARIABLE not in environ and (engine := _running_engine(checkout / "var", environ.get("ENGINE"))):
         kind, address = engine
         if kind == ENDPOINT:
@@ -67,6 +68,14 @@ def prepare(
             "There is no database to work on: start one with `make run` in another terminal, name one with "
             f"{ENDPOINT_VARIABLE}=<address>, or give AWS credentials to use Amazon DynamoDB."
         )
+    _refuse_hidden(argv, checkout, environ)
+
+
+def _refuse_hidden(argv: Sequence[str], checkout: Path, environ: MutableMapping[str, str]) -> None:
+    """Raise EngineError for a proof without DEBUG: the settings leave it out, so Django would call it unknown."""
+    is_debug = environ.get("DEBUG", "").lower() in dotenv.Env.BOOLEAN_TRUE_STRINGS
+    if not is_debug and (checkout / "proofs" / "management" / "commands" / f"{argv[1]}.py").exists():
+        raise EngineError(f"{argv[1]} is for development and needs DEBUG: DEBUG=1 python manage.py {argv[1]}")
 
 
 def _join_settings(checkout: Path, environ: MutableMapping[str, str], say: Callable[[str], object]) -> None:

@@ -87,6 +87,8 @@ class PortalCommand(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
     # What to do after Ctrl-C or a database that went away.
     again = "Run it again; what is done already is left as it is."
+    # Where to look if the database or a queue does not answer.
+    unavailable = "Check DYNAMODB_ENDPOINT_URL, and that create_tables has run."
     # The access patterns that one run may use; None is a proof's, which does whatever people do. A command without a
     # declaration does not start.
     costs: Cost | None
@@ -116,9 +118,7 @@ class PortalCommand(BaseCommand):
         except Throttled as error:
             raise CommandError(f"{error.message} {self.again}") from error
         except Unavailable as error:
-            raise CommandError(
-                f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run. {self.again}"
-            ) from error
+            raise CommandError(f"{error.message} {self.unavailable} {self.again}") from error
         except PortalError as error:
             raise CommandError(error.message) from error
         except library_errors.LIBRARY_ERRORS as error:

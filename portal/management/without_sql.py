@@ -1,4 +1,6 @@
-"""Name what to use in place of Django's commands for SQL databases. Django is not imported: manage.py asks first."""
+"""Name what to use in place of Django's commands that do not fit, most of them for SQL databases.
+
+Django is not imported: manage.py asks first."""
 
 from __future__ import annotations
 
@@ -31,6 +33,7 @@ _SENTENCES: Final = {
     "inspectdb": "docs/data-model.md describes the tables.",
     "loaddata": "`import_tenant FILE` brings in a tenant, `import_archive FILE` tickets, and `seed` makes sample data.",
     "remove_stale_contenttypes": "Pooldesk stores no content types.",
+    "sendtestemail": "All mail goes through the outbox: ask for a new password on the sign-in page, and see it arrive.",
     "test": "`make test` runs the tests, and `make test-fast` most of them within a minute.",
     "testserver": "`make run` starts a server with sample data.",
 }

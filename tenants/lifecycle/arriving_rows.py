@@ -199,6 +199,7 @@ def bring_in_trail(
     if len(moved):
         look()
         PLATFORM.transact(moved)
+        advance(len(moved))
 
 
 def _in_order(file: TenantFile, entry: Entry, place: IO[bytes]) -> Iterator[Raw]:

@@ -81,7 +81,7 @@ class TenantImport:
             self._note = self._begin()
             self._ids = {self._manifest.tenant_id: self._note.tenant_id}
             people = self._people()
-            self._arrived = Arrived(self._make())
+            self._arrived = Arrived(self._make(), items=1)
             self._arrived.new_accounts = people
             for entry in (*self._content(), *(self._entries[name] for name in _AT_LAST)):
                 self.begun(entry.holding, entry.lines)

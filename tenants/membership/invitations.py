@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
@@ -316,6 +318,10 @@ class FirstOwner:
 
     def __post_init__(self) -> None:
         address = accounts.normal_address(self.address)
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise Invalid(_("That is not an e-mail address."), field="email") from None
         object.__setattr__(self, "address", address)
         if (suppressed := suppressed_addresses.of([address]).get(address)) is not None:
             raise Invalid(suppressed.sentence, field="email")

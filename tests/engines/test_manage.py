@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 
 import manage
-from portal.engines.engine_process import LOCK_NAME
+from portal.engines.engine_process import LOCK_NAME, EngineError
 from portal.engines.processes import acquire_lock, release_lock
 from portal.management import without_sql
 
@@ -38,8 +38,7 @@ def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
 
 # Django's own that work here, or that say themselves what is missing.
 OF_DJANGO = {
-    "check", "compilemessages", "diffsettings", "makemessages", "runserver", "sendtestemail", "shell", "startapp",
-    "startproject",
+    "check", "compilemessages", "diffsettings", "makemessages", "runserver", "shell", "startapp", "startproject",
 }  # fmt: skip
 
 
@@ -73,6 +72,14 @@ def test_help_knows_each_command_without_debug_too() -> None:
     assert ours <= set(said("help").split())
     assert "torture_move" in ours
     assert said("torture_move", "--help").startswith("usage: manage.py torture_move")
+
+
+@pytest.mark.parametrize("name", ["noisy_neighbour", "prove_isolation"])
+def test_a_proof_without_debug_says_that_it_needs_it(name: str) -> None:
+    given = {"DYNAMODB_ENDPOINT_URL": "http://127.0.0.1:9"}
+    with pytest.raises(EngineError, match=f"needs DEBUG: DEBUG=1 python manage.py {name}"):
+        manage.discovery.prepare(["manage.py", name], settings.BASE_DIR, environ=given, say=print)
+    manage.discovery.prepare(["manage.py", name], settings.BASE_DIR, environ={**given, "DEBUG": "on"}, say=print)
 
 
 @pytest.mark.parametrize("command", ["help", "infra_template"])

@@ -142,7 +142,8 @@ def test_what_was_exported_and_removed_is_the_same_again(used: World, tmp_path: 
     acme = used.tenants["acme"].tenant_id
     seen = pages(used, SLUG)
     path = tmp_path / "umbrella.zip"
-    assert run("export_tenant", SLUG, path, "--with-secrets").status == 0
+    exported = run("export_tenant", SLUG, path, "--with-secrets")
+    assert exported.status == 0
     before = snapshot(acme)
     made = [row for row in before["audit trail"] if row["origin"]["S"] == "export_tenant"]
     assert [(row["action"]["S"], json.loads(row["after"]["S"])) for row in made] == [
@@ -154,6 +155,7 @@ def test_what_was_exported_and_removed_is_the_same_again(used: World, tmp_path: 
     ended = imported(path)
 
     assert (ended.status, ended.out.splitlines()[0]) == (0, f"Umbrella is here as umbrella, with the id {acme}.")
+    assert ended.err.split(".")[0] == exported.err.split(" of Umbrella")[0], "both count the same items"
     after = snapshot(acme)
     (told,) = [row for row in after["audit trail"] if row not in before["audit trail"]]
     assert told["action"]["S"] == "tenant.imported"

@@ -131,7 +131,11 @@ def test_a_cursor_of_another_list_is_refused(shelf: Any) -> None:
             "Users can be listed if they may not sign in, or found by e-mail.",
         ),
         (lambda: AuditRow.objects.filter(action="tenant.created"), "Audit trail can be listed by tenant"),
-        (lambda: Tenant.objects.filter(plan="gold"), "Tenants cannot be filtered by plan here."),
+        (lambda: Tenant.objects.filter(plan="gold"), "Tenants listed by slug cannot be filtered by plan."),
+        (
+            lambda: Tenant.objects.filter(placement="bridge", status="active"),
+            "Tenants listed by placement cannot be filtered by status. Tenants can be listed by placement or by slug.",
+        ),
         (lambda: Tenant.objects.filter(slug__icontains="a"), "Tenants cannot be filtered by “slug__icontains”."),
         (lambda: Tenant.objects.filter(slug__regex="a"), "Tenants cannot be filtered by “slug__regex”."),
         (lambda: Tenant.objects.filter(slug__in=["a"]), "Tenants cannot be filtered by “slug__in”."),

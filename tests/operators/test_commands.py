@@ -281,6 +281,25 @@ def test_whoever_serves_no_pages_starts_without_the_operators(settings: Any) -> 
     assert {*done.stdout.split()} & {"tenants.admin", "delivery.admin", "tickets.admin"} == set()
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("create_tenant", "New Desk", "--owner", "nora at example.com"), 1, "That is not an e-mail address."),
+        (("mail_address", "show", "nora"), 1, "“nora” is not an e-mail address."),
+        (("rename_tenant", "acme", "acme"), 0, "Acme has the slug acme already."),
+        (("purge_tenant", "--ordered"), 0, "No purge is ordered."),
+        (("time_machine", "acme", "--tag", "nope", "--at", "2026-01-01"), 1, "No ticket was like that at this moment."),
+        (("iam_policy", "tenant", "--site", "mars"), 1, "The setting SILOS has no site mars."),
+    ],
+)
+def test_a_command_that_finds_nothing_to_do_says_what_was_missing(
+    world: World, words: tuple[str, ...], status: int, said: str
+) -> None:
+    ended = run(*words)
+    assert (ended.status, said in ended.out + ended.err) == (status, True), ended
+    assert tenant_directory.with_slug("new-desk") is None
+
+
 def test_a_desk_whose_name_has_become_reserved_is_renamed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as before:
         before.setattr(tenant_directory, "RESERVED", frozenset())

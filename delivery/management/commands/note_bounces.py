@@ -24,6 +24,8 @@ class Command(WorkerCommand):
         "where EMAIL_URL is ses://, and the template's function does not do it: SMTP answers each mail itself."
     )
 
+    unavailable = "Its queue is made by the template, with MailService=ses."
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--follow", action="store_true", help="wait for more, until Ctrl-C or SIGTERM")
 

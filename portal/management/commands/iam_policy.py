@@ -22,13 +22,15 @@ class Command(BaseCommand):
         parser.add_argument("role", choices=ROLES, help="whose policy")
         parser.add_argument(
             "--site",
-            choices=sorted(settings.SILOS),
-            help="what of it counts at a site of silos",
+            metavar="NAME",
+            help="the part of it that counts at this site of SILOS",
         )
         parser.add_argument("--part", type=int, help="one of the managed policies that it is attached as, from 1 on")
 
     def handle(self, *args: Any, role: str, part: int | None, site: str | None, **options: Any) -> None:
         if site is not None:
+            if site not in settings.SILOS:
+                raise CommandError(f"The setting SILOS has no site {site}.")
             self.stdout.write(json.dumps(_at(placement.site(site), role), indent=2))
             return
         document, managed = policies.document(role), policies.managed(role)

@@ -125,7 +125,7 @@ def _plan_list(spec: QuerySpec) -> QueryPlan:
     refused = [name for name in names if name not in allowed]
     if refused:
         label = str(model._meta.get_field(refused[0]).verbose_name)
-        raise Unplannable(f"{plural(model)} cannot be filtered by {label} here. {served(model)}")
+        raise Unplannable(f"{plural(model)} listed {best.name} cannot be filtered by {label}. {served(model)}")
     return bound
 
 

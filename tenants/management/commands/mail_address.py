@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+from django.core.validators import validate_email
 
 from portal.management.command import PortalCommand
 from portal.schema.access_patterns import cost
@@ -31,5 +33,9 @@ class Command(PortalCommand):
         address = options["address"]
         if options["action"] == "clear":
             suppressed_addresses.clear(address, by=BY)
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise CommandError(f"“{address}” is not an e-mail address.") from None
         known = suppressed_addresses.of([address]).get(address)
         self.stdout.write(known.in_full if known else "Mail is sent to this address.")

@@ -35,6 +35,8 @@ class Command(TenantChangeCommand):
         parser.add_argument("new", metavar="NEW", help="its new slug")
 
     def change(self, tenant: TenantItem, options: dict[str, Any], *, by: Actor) -> str:
+        if options["new"] == tenant.slug:
+            return f"{tenant.name} has the slug {tenant.slug} already."
         owner = next(
             iter(members.owners_of(context.of_tenant(tenant, role=Role.OWNER, user_id="", user_name="").repository)),
             None,

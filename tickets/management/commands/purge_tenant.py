@@ -81,7 +81,10 @@ class Command(PortalCommand):
     def _purge_ordered(self, options: dict[str, Any], by: Actor) -> None:
         """Purge one after the other. One that cannot be purged now keeps nobody else from it."""
         refused = []
-        for ordered in purge_requests.PURGES.all_last():
+        waiting = purge_requests.PURGES.all_last()
+        if not waiting:
+            self.stdout.write("No purge is ordered.")
+        for ordered in waiting:
             if ordered.state != purge_requests.ORDERED and ordered.holder:
                 self.stdout.write(
                     f"{ordered.slug} is being purged by another process. If that has died: purge_tenant {ordered.slug}"

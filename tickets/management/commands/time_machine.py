@@ -57,6 +57,8 @@ class Command(PortalCommand):
         if bool(options["tickets"]) == bool(only.params):
             raise Invalid("Name tickets by their numbers, or by what they were.")
         numbers = _like(tenant, at, only) if only.params else list(dict.fromkeys(options["tickets"]))
+        if only.params and not numbers:
+            raise Invalid("No ticket was like that at this moment.")
         if not numbers or min(numbers) < 1 or len(numbers) > restoring.MOST:
             raise Invalid(f"Name 1 to {restoring.MOST} tickets; these are {len(numbers)}.")
         self.counted = len(numbers)

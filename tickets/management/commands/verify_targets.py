@@ -29,16 +29,18 @@ class Command(PortalCommand):
 
     def work(self, options: dict[str, Any]) -> None:
         tenant = context.for_system(tenant_directory.find(options["tenant"]))
-        if number := options["ticket"]:
+        counter = tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
+        last, receipts, faults = int(counter.last) if counter else 0, 0, list[str]()
+        if (number := options["ticket"]) is not None:
+            if not 1 <= number <= last:
+                raise CommandError(f"There is no ticket {number}.")
             found = tracking.check(tenant, number)
             for receipt in found.receipts:
                 self.stdout.write(receipt)
             if not found.receipts and not found.faults:
-                self.stdout.write(f"Ticket #{number} has missed no target, or is none of this desk.")
+                self.stdout.write(f"Ticket #{number} has missed no target.")
             self._end(found.faults)
             return
-        counter = tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
-        last, receipts, faults = int(counter.last) if counter else 0, 0, list[str]()
         with Progress(self, "computing", last) as progress:
             for number in range(1, last + 1):
                 found = tracking.check(tenant, number)
