@@ -85,9 +85,9 @@ class BulkEdit(ApiInput, json_schema_extra={"example": {"priority": "low", "add_
 
     def edit(self) -> TicketEdit:
         """Return it as the rules take it. Raises Invalid."""
-        resolver, group = ("" if one == "none" else one for one in (self.resolver, self.group))
-        values = {"status": self.status, "priority": self.priority, "group": group, "resolver": resolver}
-        return TicketEdit.of(values, add_tags=self.add_tags, remove_tags=self.remove_tags)
+        tags = {name: getattr(self, name) for name in ("add_tags", "remove_tags")}
+        values = {name: "" if value == "none" else value for name, value in self if name not in tags}
+        return TicketEdit.of(values, **tags)
 
 
 _ASKED: Final[dict[str, Any]] = {"change": {"priority": "low"}, "listed": "status=open&tag=outage"}

@@ -80,15 +80,7 @@ FILE: Final[dict[str, Any]] = {
 }
 _LISTED: Final[dict[str, Any]] = {
     "number": 7,
-    "title": "The printer on the third floor",
-    "kind": "kind_1",
-    "group": "group_1",
-    "status": "open",
-    "priority": "normal",
-    "channel": "mail",
-    "rating": None,
-    "tags": ["printer"],
-    "custom": {"text_1": "A-1042", "number_2": "12.5"},
+    **{field.name: field.example for field in FIELDS if field.is_listed},
     "resolver": {"id": "0a1b2c3d4e5f40718293a4b5c6d7e8f9", "name": "Bob Example"},
     "requester_name": "Alice Example",
     "created_at": "2026-11-20T09:30:00.000000Z",

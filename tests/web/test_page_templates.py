@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from portal.web import jinja
 from tenants.tenancy.template_context import MAIN_PAGES
 from tickets.desk import page_texts
+from tickets.desk.ticket_presenters import ShownChoice
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates"
 HOSTILE = "<b a='1' b=\"2\">&"
@@ -81,12 +82,12 @@ def test_each_template_that_another_one_names_exists() -> None:
 
 
 TEXT = st.sampled_from(["", "Ann", HOSTILE, "Ann Bo"])
+CHOICE = st.builds(ShownChoice, TEXT, TEXT, TEXT, TEXT, st.booleans())
 ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "person": st.tuples(TEXT, st.booleans(), st.booleans()),
-    "priority": st.tuples(TEXT, TEXT),
-    "channel": st.tuples(TEXT, TEXT),
+    "priority": st.tuples(CHOICE),
+    "choice": st.tuples(CHOICE),
     "status": st.tuples(TEXT, TEXT),
-    "rating": st.tuples(TEXT, TEXT),
     "row_tags": st.tuples(st.lists(TEXT, max_size=5).map(tuple), TEXT),
     "row_count": st.tuples(st.integers(1, 3)),
     "shortcuts": st.tuples(st.just(MAIN_PAGES), TEXT, st.booleans()),

@@ -1,7 +1,6 @@
 """Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
 
-Keys serve status and resolver. Priority, channel, rating, kind, group, tag, days and custom fields are asked of each
-row that is read: lists.py.
+Keys serve status and resolver. All else is asked of each row that is read: lists.py.
 """
 
 from __future__ import annotations

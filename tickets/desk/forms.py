@@ -138,6 +138,10 @@ class TicketForm(Resendable):
             self.initial = {**begun, **self.initial}
 
     @property
+    def choices(self) -> list[forms.BoundField]:
+        return [self[one.name] for one in fields.CHANGED if one.name in self.fields]
+
+    @property
     def _kind_before(self) -> str:
         return self.stored.kind if self.stored else self.defined.default_kind
 

@@ -14,6 +14,7 @@ from portal.web.markdown import render
 from tickets.desk.ticket_presenters import tickets_url
 from tickets.ticket import checklists
 from tickets.ticket.checklists import ChecklistItem
+from tickets.ticket.fields import PLAIN
 
 # A number of a ticket, as people write it, and the pieces of safe HTML: tags, attributes with what they hold, and text.
 _NUMBER = re.compile(r"(?<![\w&/#])#([1-9]\d{0,14})(?!\w)")
@@ -78,14 +79,13 @@ def _with_links(text: str, tickets_url: str, verbatim: int) -> str:
     return text if verbatim else _NUMBER.sub(rf'<a href="{tickets_url}\1/">#\1</a>', text)
 
 
-GLOBALS: Final[dict[str, Any]] = {}
+GLOBALS: Final[dict[str, Any]] = {"plain_choices": PLAIN}
 FILTERS: Final = {"ticket_text": ticket_text}
 PIECES: Final = {
     "tickets/pieces.html": {
         "person": 4096,
         "priority": 64,
-        "channel": 16,
-        "rating": 16,
+        "choice": 64,
         "status": 64,
         "row_tags": 1024,
         "row_count": 256,

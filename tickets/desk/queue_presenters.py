@@ -254,7 +254,7 @@ def form(
         "home": "queue-title",
         "hidden": [(name, address.params[name]) for name in kept if address.params.get(name)],
         "statuses": [{"value": v, "label": label, "current": v == address.status} for v, label in offered.items()],
-        "choices": {name: choice.offered(address.only.get(name) or "") for name, choice in fields.FILTERS.items()},
+        "choices": [(choice, choice.offered(address.only.get(name) or "")) for name, choice in fields.FILTERS.items()],
         **filter_fields(defined, address.only, typed),
         "snoozed": address.only.get("snoozed") or "",
         "sla": address.only.get("sla") or "",

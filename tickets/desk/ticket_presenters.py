@@ -45,9 +45,20 @@ from tickets.ticket.fields import (
     FIELDS,
     MERGED_INTO,
     MOVES,
+    STATUS,
     Status,
 )
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem, SummaryItem
+
+
+class ShownChoice(NamedTuple):
+    """The value of a field that has a few, with what pages call both."""
+
+    name: str
+    field: str
+    value: str
+    label: str
+    is_symbol: bool
 
 
 class ListedTicket(NamedTuple):
@@ -56,10 +67,7 @@ class ListedTicket(NamedTuple):
     number: int
     title: str
     status: str
-    priority: str
-    channel: str
-    rating: str
-    labels: dict[str, str]  # of the fields that have a few values
+    choices: dict[str, ShownChoice]  # the fields that have a few values
     tags: tuple[str, ...]
     hues: tuple[str, ...]  # of the tags, empty where no tag of the desk has a colour
     resolver: str
@@ -87,10 +95,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "", q
         number=number,
         title=of["title"],
         status=status,
-        priority=of["priority"],
-        channel=of["channel"],
-        rating=of["rating"],
-        labels=_labels(locales.language(), *map(of.get, _CHOICE_NAMES)),
+        choices=_choices(locales.language(), *map(of.get, _CHOICE_NAMES)),
         tags=tuple(of["tags"]),
         hues=tag_colours.hues(tenant, of["tags"]),
         resolver=resolver,
@@ -116,9 +121,11 @@ _CHOICE_NAMES: Final = tuple(choice.name for choice in CHOICES)
 
 
 @lru_cache(maxsize=256)
-def _labels(language: str, *values: str) -> dict[str, str]:
-    """Return the labels of the fields that have a few values, by their names."""
-    return {choice.name: choice.shown(value) for choice, value in zip(CHOICES, values, strict=True)}
+def _choices(language: str, *values: str) -> dict[str, ShownChoice]:
+    return {
+        one.name: ShownChoice(one.name, one.label, value, one.shown(value), one.is_symbol)
+        for one, value in zip(CHOICES, values, strict=True)
+    }
 
 
 # --- comments that are letters ---
@@ -348,7 +355,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
-        "choices": {choice.name: choice.offered(getattr(summary, choice.name)) for choice in fields.CHANGED},
+        "quick": [(one, one.offered(getattr(summary, one.name))) for one in fields.CHANGED if one is not STATUS],
         "group_name": defined.name(fields.GROUP, summary.group),
         "groups": defined_choices(defined, fields.GROUP, summary.group) if defined.groups else [],
         "can_write": tenant.is_agent and not summary.spam_at,

@@ -12,14 +12,13 @@ from typing import Final, Self
 from django.utils.translation import gettext_lazy
 
 from tickets.desk.sorting import LATEST
+from tickets.ticket.fields import FILTERS, PLAIN, ChoiceField
 
 COOKIE: Final = "pooldesk_lists"
 COMPACT: Final = "compact"
 COLUMNS: Final = {
-    "priority": gettext_lazy("Priority"),
+    **{name: gettext_lazy(choice.named) for name, choice in FILTERS.items()},
     "tags": gettext_lazy("Tags"),
-    "channel": gettext_lazy("Channel"),
-    "rating": gettext_lazy("Rating"),
     "requester": gettext_lazy("Requester"),
     "resolver": gettext_lazy("Assignee"),
     "comments": gettext_lazy("Comments"),
@@ -56,6 +55,10 @@ class ListDisplay:
     def shows(self, column: str, sorted_by: str) -> bool:
         """Tell whether a column is shown. The one that a list is sorted by is, but for that of the usual order."""
         return column in self.columns or (column == sorted_by and column != LATEST.column)
+
+    def plain_choices(self, sorted_by: str) -> list[ChoiceField]:
+        """Return the fields with a few values whose columns are shown, but for the status and the priority."""
+        return [choice for choice in PLAIN if self.shows(choice.name, sorted_by)]
 
     def choices(self) -> list[tuple[str, str, bool]]:
         """Return name, label, and whether it is shown, of each column."""

@@ -291,11 +291,13 @@ class ChoiceField(TicketField):
     """One of a few words, or "" where it is optional. All but the status are filters and search operators, too.
 
     `is_later` says that tickets and exports of before the field have no value, which stands for the initial one.
+    Lists show the values as words, or as symbols of the same names.
     """
 
     words: type[ChoiceValue]
     is_optional: bool = False
     is_later: bool = False
+    is_symbol: bool = False
     none: str = gettext_noop("None")  # in English, as pages show ""
 
     def clean(self, value: Any) -> Any:
@@ -457,6 +459,7 @@ CHANNEL: Final = ChoiceField(
     initial=Channel.HAND,
     is_fixed=True,
     is_later=True,
+    is_symbol=True,
     words=Channel,
 )
 RATING: Final = ChoiceField(
@@ -466,6 +469,7 @@ RATING: Final = ChoiceField(
     example=None,
     is_fixed=True,
     is_optional=True,
+    is_symbol=True,
     none=gettext_noop("Not rated"),
     words=Rating,
     told_as="text or null",
@@ -539,6 +543,8 @@ LATER: Final = {
 }
 # The choices that people change.
 CHANGED: Final = tuple(field for field in CHOICES if not field.is_fixed)
+# The choices that pages show each in the same way; status and priority stand out.
+PLAIN: Final = tuple(field for field in CHOICES if field not in (STATUS, PRIORITY))
 # The choices that are asked of rows. Lists of a status are served by a key.
 FILTERS: Final = {field.name: field for field in CHOICES if field is not STATUS}
 # The fields that the form of a ticket edits; status and assignee have rules of their own.

@@ -61,7 +61,7 @@ CHANGED: Final = declare_event(
     EventType(
         "ticket.changed",
         1,
-        gettext_noop("Title, description, kind, priority, tags, custom fields, group or rating were changed."),
+        gettext_noop("A field other than the status or the assignee was changed."),
         (
             _NUMBER,
             EventField(

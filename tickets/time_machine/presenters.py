@@ -16,7 +16,7 @@ from portal.web.locales import in_sentence
 from tickets.custom_fields.definitions import Definitions
 from tickets.desk import ticket_presenters
 from tickets.desk.changing import TicketState
-from tickets.ticket.fields import CUSTOM_PREFIX, Status
+from tickets.ticket.fields import CUSTOM_PREFIX, FILTERS, Status
 from tickets.ticket.stored import ActivityItem
 from tickets.time_machine import past_tickets, restoring
 from tickets.time_machine.past_tickets import PastFilter, PastPage, ThenAndNow
@@ -114,6 +114,7 @@ def queue_page(page: PastPage, at: str, only: PastFilter) -> dict[str, Any]:
 
     return {
         "rows": rows,
+        "choices": FILTERS.values(),
         "can_restore": any(row["differs"] for row in rows),
         "first": page.first,
         "down_to": (page.lower or 0) + 1,
