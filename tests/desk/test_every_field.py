@@ -448,6 +448,8 @@ def test_the_api_takes_and_gives_every_field(world: World, alice: Any) -> None:
     for field in (*CHANGED, GROUP, ASSIGNEE):
         asked = {field.name: sample(world, field, 1)}
         assert BulkEdit.model_validate(asked).edit().values == asked
+        if field.name in {*OPTIONAL, ASSIGNEE.name}:
+            assert BulkEdit.model_validate({field.name: "none"}).edit().values == {field.name: ""}
     for query in (TicketListQuery, TicketSearchQuery):
         assert query.model_fields.keys() >= FILTERS.keys()
     first, second = ({names[name]: value for name, value in changes(world, turn).items()} for turn in (0, 1))

@@ -14,7 +14,6 @@ from django.conf import settings
 from delivery.outbox import event_types
 from delivery.outbox.event_types import PAYLOAD_LIMIT, Event, EventField, EventType
 from portal.errors import Invalid
-from tickets.ticket import fields, ticket_events
 
 TEXT = EventField("text", "text", "anything", "x")
 KIND = EventType("trial.made", 1, "Somebody tried something.", (TEXT,))
@@ -72,8 +71,3 @@ def test_a_payload_may_have_256_kb_and_no_byte_more() -> None:
         event_types.encoded(Event(KIND, {"text": "x" * (PAYLOAD_LIMIT - frame + 1)}, 1))
     with pytest.raises(Invalid):
         event_types.encoded(Event(KIND, {"text": "\u00e4" * (PAYLOAD_LIMIT // 2)}, 1))  # bytes, not characters
-
-
-def test_the_sentence_about_changes_names_each_field_that_can_be_edited() -> None:
-    edited = [field.named.lower() for field in (*fields.EDITED, fields.RATING)]
-    assert ticket_events.CHANGED.summary.lower() == f"{', '.join(edited[:-1])} or {edited[-1]} were changed."

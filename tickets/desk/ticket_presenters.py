@@ -45,17 +45,16 @@ from tickets.ticket.fields import (
     FIELDS,
     MERGED_INTO,
     MOVES,
-    STATUS,
     Status,
 )
 from tickets.ticket.stored import BOUNCED, COMPLAINED, HELD, SENT, ActivityItem, SummaryItem
 
 
 class ShownChoice(NamedTuple):
-    """The value of a field that has a few, with what pages call both."""
+    """The value of a field that has a few."""
 
     name: str
-    field: str
+    field: str  # its label
     value: str
     label: str
     is_symbol: bool
@@ -355,7 +354,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
-        "quick": [(one, one.offered(getattr(summary, one.name))) for one in fields.CHANGED if one is not STATUS],
+        "quick": [(one, one.offered(getattr(summary, one.name))) for one in fields.CHANGED if one is not fields.STATUS],
         "group_name": defined.name(fields.GROUP, summary.group),
         "groups": defined_choices(defined, fields.GROUP, summary.group) if defined.groups else [],
         "can_write": tenant.is_agent and not summary.spam_at,
@@ -495,9 +494,8 @@ def queue_url(**params: str | None) -> str:
     """Return the queue with these filters in its address; None and "" leave one out. The words of each: filters.py.
 
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
-    row says it; `priority`, `channel`, `rating` and `tag` are words; `created`, `resolved`, `reopened`, `commented` and
-    `rated` are days in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `sort` is a word of
-    sorting.py. `after`: a cursor, and `place` that of the first row behind it.
+    row says it; days are in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `sort` is a
+    word of sorting.py. `after`: a cursor, and `place` that of the first row behind it.
     """
     return tickets_url() + _query(tuple(params.items()))
 

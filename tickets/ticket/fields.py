@@ -1,9 +1,10 @@
 """Declare the fields of a ticket: each once, with its type, label and limits, and where it is shown.
 
-Everything that handles tickets goes by FIELDS: index projections and rows, forms, filters, search operators, events,
-export and import, the time machine, the check of a moved copy, a person's document, tables of tickets and the admin.
-Templates, the columns of lists and the schemas of the API name the fields themselves; tests/desk/test_every_field.py
-takes a ticket with all fields through all of these, and fails where one is left out.
+Everything that handles tickets goes by FIELDS: index projections and rows, forms, filters, columns, search operators,
+events, export and import, the time machine, the check of a moved copy, a person's document and tables of tickets.
+The stored item, the schemas of the API and the admin's model name the fields themselves, as templates do with those
+that are no ChoiceField; tests/desk/test_every_field.py takes a ticket with all fields through all of these, and fails
+where one is left out.
 
 A field's attribute in SummaryItem has the field's name; only the description is stored in DetailItem.
 """
@@ -202,7 +203,7 @@ class TicketField:
     is_listed: bool = True
     is_fixed: bool = False
     kept_as: str = ""
-    told_as: str = "text"  # its type in events
+    told_as: str = "text"  # its type in events, which add "or null" where it is optional
 
     @property
     def label(self) -> str:
@@ -357,7 +358,6 @@ class DefinedField(TicketField):
 
     pattern: re.Pattern[str]
     none: str
-    told_as: str = "text or null"
 
     def clean(self, value: Any) -> str:
         if value and not (isinstance(value, str) and self.pattern.match(value)):
@@ -472,7 +472,6 @@ RATING: Final = ChoiceField(
     is_symbol=True,
     none=gettext_noop("Not rated"),
     words=Rating,
-    told_as="text or null",
 )
 TAGS: Final = TagsField(
     name="tags", named=gettext_noop("Tags"), about=gettext_noop("perhaps empty"), example=["printer"]
@@ -483,7 +482,6 @@ ASSIGNEE: Final = PersonField(
     about=gettext_noop("an agent, or nobody"),
     example=None,
     kept_as="former_resolver",
-    told_as="person or null",
 )
 KIND: Final = DefinedField(
     name="kind",

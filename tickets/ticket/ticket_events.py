@@ -39,6 +39,11 @@ _BODY: Final = EventField(
 _AT: Final = EventField(
     "at", gettext_noop("moment"), gettext_noop("when it was written"), "2026-11-20T09:30:00.000000Z"
 )
+_VALUES: Final = tuple(
+    EventField(field.name, field.told_as + " or null" * (field.name in OPTIONAL), field.about, field.example)
+    for field in FIELDS
+    if field is not ASSIGNEE
+)
 
 CREATED: Final = declare_event(
     EventType(
@@ -47,11 +52,7 @@ CREATED: Final = declare_event(
         gettext_noop("Somebody opened a ticket."),
         (
             _NUMBER,
-            *(
-                EventField(field.name, field.told_as, field.about, field.example)
-                for field in FIELDS
-                if field is not ASSIGNEE
-            ),
+            *_VALUES,
             EventField("requester", gettext_noop("person"), gettext_noop("for whom it was opened"), _ALICE),
             EventField("by", gettext_noop("person"), gettext_noop("who opened it"), _ALICE),
         ),
@@ -192,11 +193,7 @@ RULE_RAN: Final = declare_event(
                 gettext_noop("`id`, `name` and `version` of the rule"),
                 {"id": "rule_019e0c1d2e3a4b4c5d8e", "name": "Urgent ones to Bob", "version": 3},
             ),
-            *(
-                EventField(field.name, field.told_as, field.about, field.example)
-                for field in FIELDS
-                if field not in (ASSIGNEE, DESCRIPTION)
-            ),
+            *(value for value in _VALUES if value.name != DESCRIPTION.name),
             EventField("assignee", gettext_noop("person or null"), gettext_noop("who has the ticket"), _BOB),
             EventField("requester", gettext_noop("person"), gettext_noop("for whom it was opened"), _ALICE),
         ),
