@@ -22,6 +22,7 @@ from proofs.portal_server import Server
 
 ROUNDS: Final = 10
 SECONDS: Final = 1200  # no round begins later than this
+FLOOR: Final = 0  # requests of a page at the same time: its requests to the engine alone
 FLAT: Final = 1.25  # the largest tenant's median over the smallest's
 # Numbers of tickets have more digits in a larger tenant: one read may begin one more block of 4 KB.
 READ_ROUNDING: Final = 0.5
@@ -82,6 +83,7 @@ class Stopwatch:
     visitors: Sequence[SignedInVisitor]
     requests: int
     concurrency: int
+    replay: Callable[[MeasuredPage, int], Round] | None = None  # the floor of a page, for the first visitor
 
     @property
     def rounds(self) -> int:
@@ -111,6 +113,8 @@ class Stopwatch:
                     for visitor in order:
                         one = self._burst(page, visitor, concurrency, math.ceil(self.requests / self.rounds))
                         found[page.name, visitor.tenant.slug, concurrency].append(one)
+                        if self.replay and (visitor, concurrency) == (self.visitors[0], 1):
+                            found[page.name, visitor.tenant.slug, FLOOR].append(self.replay(page, len(one.seconds)))
                         advance(1)
         return found
 

@@ -38,10 +38,15 @@ def resident(pid: int, name: str = "") -> list[Resident]:
     return [each for each in found if each.pss >= SHELL]
 
 
-def as_text(found: Sequence[Resident]) -> str:
-    total = Resident("sum", sum(each.rss for each in found), sum(each.pss for each in found))
-    rows = [[each.name, f"{each.rss:.0f}", f"{each.pss:.0f}"] for each in (*found, total)]
-    return table(["process", "RSS, MB", "PSS, MB"], rows)
+def as_text(found: Sequence[Resident], before: Sequence[Resident] = ()) -> str:
+    """Return a table of processes and of their sum, and what the sum of each name was before."""
+    rows = [[each.name, f"{each.rss:.0f}", f"{each.pss:.0f}", ""] for each in found]
+    for name in dict.fromkeys(each.name for each in found):
+        now, then = (sum(each.pss for each in some if each.name == name) for some in (found, before))
+        if then:
+            rows.append([f"all: {name}", "", f"{now:.0f}", f"{now / then:.2f}"])
+    total = ["sum", f"{sum(each.rss for each in found):.0f}", f"{sum(each.pss for each in found):.0f}", ""]
+    return table(["process", "RSS, MB", "PSS, MB", "PSS / release"], [*rows, total])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from django.core.management import call_command
 
 from benchmarks import measure, memory, stack, work
 from benchmarks.fill import Filled, person, prepare_tables, tenant
+from benchmarks.floor import Floor
 from benchmarks.measure import Cost, Rounds, Stopwatch
 from benchmarks.measured_pages import PAGES, MeasuredPage, visit
 from benchmarks.stack import progress, say, table
@@ -36,12 +37,15 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
         return 0
     say("Counting what was filled.")
     done = work.catch_up(tenants)
-    visitors = [visit(one, password=password, sequences=options.concurrency) for one in tenants]
+    # One sequence more than bursts have: that of the floor.
+    visitors = [visit(one, password=password, sequences=options.concurrency + 1) for one in tenants]
     say("Counting what pages cost.")
     counts = {(p.name, v.tenant.slug): measure.count(v, p) for v in visitors for p in PAGES}
+    floor = Floor(visitors[0], engine.pid or 0)
+    trips = {page.name: floor.record(page) for page in PAGES}
     load = stack.load()
     with serving(engine.log_path.parent / "portal.log", workers=stack.WORKERS, environ={}) as server:
-        watch = Stopwatch(server, engine.pid or 0, visitors, options.requests, options.concurrency)
+        watch = Stopwatch(server, engine.pid or 0, visitors, options.requests, options.concurrency, floor.replay)
         say(f"Measuring, {watch.rounds} rounds. Load average {load}.")
         with progress("Measuring", watch.bursts) as advance:
             rounds = watch.run(advance)
@@ -59,7 +63,10 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
         "requests": options.requests,
         "tickets": tenants[0].label,
         "load": [load, stack.load()],
-        "pages": {page.name: _figures(page, tenants, counts, rounds, options.concurrency) for page in PAGES},
+        "pages": {
+            page.name: _figures(page, tenants, counts, rounds, options.concurrency) | {"floor_trips": trips[page.name]}
+            for page in PAGES
+        },
         "work": {one.title: one._asdict() for one in (*done, *more)},
         "memory": [one._asdict() for one in (*resident, *worker)],
     }
@@ -69,8 +76,9 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
 def _written(report: dict[str, Any], options: argparse.Namespace) -> int:
     """Print and keep the report; the exit status."""
     then = json.loads(KEPT.read_text())
-    resident = [memory.Resident(**each) for each in report["memory"]]
-    sys.stdout.write("\n\n".join([_heading(report, then), *_tables(report, then), memory.as_text(resident)]) + "\n")
+    resident, before = ([memory.Resident(**each) for each in of["memory"]] for of in (report, then))
+    parts = [_heading(report, then), *_tables(report, then), memory.as_text(resident, before)]
+    sys.stdout.write("\n\n".join(parts) + "\n")
     for path in (options.json, KEPT if options.keep_as_release else None):
         if path:
             path.write_text(json.dumps(report, indent=1) + "\n")
@@ -113,10 +121,14 @@ def _figures(
     costs = {one.slug: counts[page.name, one.slug] for one in tenants}
     alone = {one.slug: rounds[page.name, one.slug, 1] for one in tenants}
     ratio, verdict = measure.growth(alone[plain[0]], alone[plain[-1]])
+    of_page = measure.figures(alone[plain[0]], rounds[page.name, plain[0], most])
+    floor = rounds[page.name, plain[0], measure.FLOOR]
+    of_floor = measure.figures(floor, floor)
     return {
         "title": page.title,
         **costs[plain[0]],
-        **measure.figures(alone[plain[0]], rounds[page.name, plain[0], most]),
+        **of_page,
+        **{f"floor_{name}": of_floor[name] for name in ("p50", "portal_cpu")},
         "p50_of": {one.label: measure.figures(alone[one.slug], alone[one.slug])["p50"] for one in tenants},
         "growth": ratio,
         "verdict": verdict,
@@ -136,6 +148,8 @@ def _heading(report: Mapping[str, Any], then: Mapping[str, Any]) -> str:
 
 
 _COSTS: Final = {"trips": "trips", "calls": "calls", "read_units": "read", "write_units": "write"}
+_RELEASE: Final = {"p50": "p50", "portal_cpu": "CPU", "per_second": "req/s"}
+_FLOOR: Final = (("p50", "floor_p50"), ("portal_cpu", "floor_portal_cpu"))
 _TIMES: Final = {"p95": "p95", "portal_cpu": "CPU ms: portal", "engine_cpu": "engine", "per_second": "req/s"}
 
 
@@ -148,9 +162,10 @@ def _tables(report: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
         [
             one["title"], *(f"{one[name]:g}" for name in _COSTS), *(f"{ms:.1f}" for ms in one["p50_of"].values()),
             f"{one['growth']:.2f} {one['verdict']}", *(f"{one[name]:.1f}" for name in _TIMES),
-            _ratio(one, then["pages"].get(name), "p50"), _ratio(one, then["pages"].get(name), "portal_cpu"),
+            *(_ratio(one, kept, figure) for figure in _RELEASE),
+            *(f"{_ratio(one, one, figure, of)} ({_ratio(kept, kept, figure, of)})" for figure, of in _FLOOR),
         ]
-        for name, one in report["pages"].items()
+        for one, kept in ((one, then["pages"].get(name)) for name, one in report["pages"].items())
     ]  # fmt: skip
     done = [
         [one.title, f"{one.number:,}", f"{one.per_second:,.0f}", f"{one.cpu_ms:.2f}",
@@ -158,11 +173,12 @@ def _tables(report: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
         for one in (StreamWork(**each) for each in report["work"].values())
     ]  # fmt: skip
     return [
-        table([*head, "p50 / release", "CPU / release"], rows),
+        table([*head, *(f"{name} / release" for name in _RELEASE.values()), "p50 / floor", "CPU / floor"], rows),
         table(["work", "number", "a second", "CPU ms each", "a second / release"], done),
     ]
 
 
-def _ratio(now: Mapping[str, Any], then: Mapping[str, Any] | None, figure: str) -> str:
-    """Return a figure over that of the last release; a dash where that has none."""
-    return f"{now[figure] / then[figure]:.2f}" if then and then.get(figure) else "-"
+def _ratio(above: Mapping[str, Any] | None, below: Mapping[str, Any] | None, figure: str, of: str = "") -> str:
+    """Return one figure over another; a dash where one is missing or nothing."""
+    divisor = below.get(of or figure) if below else None
+    return f"{above[figure] / divisor:.2f}" if above and divisor else "-"

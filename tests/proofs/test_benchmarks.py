@@ -41,6 +41,9 @@ def test_a_small_run_counts_times_and_compares_every_page_and_the_work_behind_it
         assert (one["trips"] > 0, 0 < one["p50"] <= one["p95"], one["per_second"] > 0) == (True, True, True)
         assert one["p50_of"].keys() == {"310", "310 in 4 shards"}
         assert one["title"] in done.stdout
+        assert one["floor_p50"] > 0
+    floors = {name: one["floor_trips"] for name, one in report["pages"].items() if name != "bulk"}  # closes, then opens
+    assert floors == {name: report["pages"][name]["trips"] for name in floors}, "the same requests, sent again"
     assert report["pages"]["dashboard"]["items"] > 30, "thirty days of counts"
     counted, rebuilt, indexed, imported = (one["number"] for one in report["work"].values())
     assert (counted, imported) == (2 * SMALLEST, ROWS)
