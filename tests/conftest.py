@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,6 +12,7 @@ from unittest.mock import patch
 import hypothesis
 import jinja2
 import pytest
+from _pytest.assertion import rewrite
 from django.core.cache import cache
 from django.test.signals import template_rendered
 from hypothesis.internal.conjecture import providers
@@ -130,10 +131,30 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
+    if share := getattr(session.config, "workerinput", None):
+        _compile(session.config, int(share["workerid"][2:]), share["workercount"])
     if hypothesis.settings.default.derandomize:
         # The constants of all modules, which each process would parse for them, are worth their time for dice alone.
         providers._get_local_constants = lambda: providers._local_constants
+
+
+def _compile(config: pytest.Config, number: int, count: int) -> None:
+    """Compile one of `count` parts of what no run has compiled yet, which each process would else do for all of it."""
+    for path in sorted(HERE.rglob("test_*.py"))[number::count]:
+        compiled = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if rewrite.try_makedirs(compiled.parent) and rewrite._read_pyc(path, compiled) is None:
+            source_hash, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source_hash, compiled)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test that passes has logged, nobody reads: it is not sent to the process that reports."""
+    report = yield
+    if report.passed and hasattr(item.config, "workerinput") and "P" not in item.config.option.reportchars:
+        report.sections.clear()
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)

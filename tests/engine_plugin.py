@@ -96,6 +96,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.freeze()  # pytest collects five times at its end, and nothing comes of it but seconds
     if engine := config.stash.get(_engine, None):
         engine.stop()
     if folder := config.stash.get(_templates, ""):
