@@ -213,3 +213,12 @@ def test_a_request_without_a_host_is_a_bad_request() -> None:
     response = Browser().get("/login/", SERVER_NAME="waitress.invalid")
     assert response.status_code == 400
     assert "This host name is not served here." in response.content.decode()
+
+
+def test_no_request_is_refused_because_messages_wait_for_a_page_that_nobody_opens(world: World, settings: Any) -> None:
+    """With DEBUG, Django raises where it has to drop messages, after the view has written."""
+    world.tickets("acme", 1)
+    settings.DEBUG, bob = True, world.browser("bob")
+    for n in range(30):
+        said = {"version": n + 1, "priority": "low" if n % 2 else "high"}
+        assert bob.send("/tickets/1/change/", said).status_code == 302

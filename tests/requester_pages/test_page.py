@@ -123,6 +123,23 @@ def test_the_same_answer_sent_again_is_added_once(world: World, resolved: int, g
     assert len(comments(world, resolved)) == 1
 
 
+def test_a_text_that_going_back_has_brought_again_is_added_once_until_somebody_else_has_written_or_done_something(
+    world: World, number: int, guest: Guest
+) -> None:
+    bob, sent = world.context("bob", "acme"), iter(range(9))
+
+    def say(body: str) -> int:
+        answer = guest.send("answer", body=body, request_id=f"{next(sent):032x}", follow=True)
+        assert "Your answer has arrived." in answer.content.decode()
+        return len(comments(world, number))
+
+    assert [say("Yes."), say("Yes.\r\n"), say("Yes!")] == [1, 1, 2]
+    commenting.comment(bob, number, body="Really?")
+    assert [say("Yes!"), say("Yes!")] == [4, 4]
+    changing.change(bob, number, Wishes(status=Status.RESOLVED))
+    assert (say("Yes!"), status(world, number)) == (5, "open")
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [("", "Write something first."), ("\u200b", "Write something first."), ("x" * 20_001, "20000")],

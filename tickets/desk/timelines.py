@@ -208,6 +208,15 @@ def news(tenant: TenantContext, number: int, *, seen: str) -> list[ActivityItem]
     return [row for row in reversed(rows) if tenant.is_agent or row.kind != "note"]
 
 
+def last_comment(tenant: TenantContext, summary: SummaryItem) -> ActivityItem | None:
+    """Return the public comment that was added last, None where there is none: one Query of its moment."""
+    if not summary.commented_at:
+        return None
+    at = stored.activity_from(summary.commented_at)
+    found = tenant.repository.query(TICKET_ITEMS, stored.ticket, int(summary.number), begins_with=at, consistent=True)
+    return next((entry for entry in _entries(found.items) if entry.kind == "comment"), None)
+
+
 @dataclass(frozen=True)
 class ChangesSince:
     """Hold what was changed after a version of a ticket: each field with its text at that version, and the entries.

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
 from portal.web.costs import costs
+from portal.web.middleware import is_piece
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, comment_changes, ticket_presenters, timelines
@@ -57,6 +58,8 @@ def linked(request: TenantRequest, number: int) -> HttpResponse:
     """
     tenant = request.tenant
     _, detail = timelines.described(tenant, number)
+    if not is_piece(request):
+        return redirect("tickets:ticket", number)
     links = list(detail.links or ())
     wanted = [(stored.ticket, (int(one.number),), stored.SUMMARY) for one in links]
     others = tenant.repository.get_many(SummaryItem, wanted) if wanted else []

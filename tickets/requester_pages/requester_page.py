@@ -31,7 +31,8 @@ from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.requesters.stored import PROFILE, ProfileItem
 from tickets.requesters.stored import requester as requester_key
-from tickets.ticket import stored, ticket_events
+from tickets.ticket import fields, stored, ticket_events
+from tickets.ticket.fields import Status
 from tickets.ticket.stored import OF_REQUESTER, SummaryItem
 
 WRITTEN: Final = 60  # answers and ratings of a person, in a window of SIGN_IN_WINDOW; each costs the desk writes
@@ -138,6 +139,19 @@ def has_written_often(visit: Visit) -> bool:
     """Count something that a person writes by a link, and tell whether it is too much: for all who have their links."""
     limit = AttemptLimit("requester's page", f"{visit.desk.tenant_id} {visit.person.id}", WRITTEN)
     return attempt_limits.begin((limit,)).wait_minutes is not None
+
+
+def has_just_said(visit: Visit, summary: SummaryItem, body: str) -> bool:
+    """Tell whether this text is the last message of an open ticket, and the visitor's own: one Query at most.
+
+    Going back in the browser brings a sent text again, in a form with a new id.
+    """
+    if summary.status != Status.OPEN:
+        return False
+    last = timelines.last_comment(visit.desk, summary)
+    if last is None or last.author not in visit.person.ids or last.files:
+        return False
+    return last.body == fields.comment(body)
 
 
 # --- all tickets of a person ---

@@ -85,6 +85,8 @@ def answer(request: GuestRequest, token: str) -> HttpResponse:
         if form.is_valid():
             said = {"body": form.cleaned_data["body"], "files": files.files, "request_id": form.once}
             try:
+                if not files.files and requester_page.has_just_said(visit, summary, said["body"]):
+                    return _back(token, "answered")
                 commenting.comment(visit.desk, int(summary.number), then=Status.OPEN, **said)
             except Conflict:
                 form.add_error(None, _BUSY)
