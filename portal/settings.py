@@ -246,7 +246,7 @@ CSRF_COOKIE_SECURE = not DEBUG
 CSRF_FAILURE_VIEW = "portal.web.views.csrf_failure"
 
 # Messages ride in a signed cookie: showing one never writes to the database.
-MESSAGE_STORAGE = "portal.web.message_storage.DroppingStorage"
+MESSAGE_STORAGE = "portal.web.middleware.DroppingStorage"
 MESSAGE_TAGS = {message_levels.ERROR: "error"}
 
 env.EMAIL_SCHEMES["ses"] = "portal.mailing.ses_backend.SesEmailBackend"  # its host is the region

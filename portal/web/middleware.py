@@ -19,6 +19,7 @@ from csp.constants import HEADER
 from csp.middleware import CSPMiddleware
 from csp.utils import build_policy
 from django.conf import settings
+from django.contrib.messages.storage.cookie import CookieStorage
 from django.core.exceptions import BadRequest, DisallowedHost, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
@@ -276,6 +277,17 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
         *(method, route, status, ms, bill.trips, request_id.current()),
         extra={"fields": fields},
     )
+
+
+class DroppingStorage(CookieStorage):
+    """A cookie of messages that drops the oldest ones when it is full.
+
+    With DEBUG, Django would answer 500 to a request whose changes are written already.
+    """
+
+    def update(self, response: HttpResponseBase) -> list[Any]:
+        super().update(response)
+        return []
 
 
 def is_piece(request: HttpRequest) -> bool:

@@ -14,12 +14,13 @@ from tenants.tenancy.context import ZONE
 
 
 class DeskForm(forms.Form):
-    """Take a tenant's name and slug."""
+    """Take a tenant's name and slug. One that was left as the page showed it is not in the form's `changed_data`."""
 
-    name = forms.CharField(label=gettext_lazy("Name"), max_length=80)
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=80, show_hidden_initial=True)
     slug = forms.SlugField(
         label=gettext_lazy("Short name"),
         max_length=40,
+        show_hidden_initial=True,
         help_text=gettext_lazy("Lowercase letters, digits and hyphens. It appears in web addresses."),
         error_messages={"invalid": gettext_lazy(tenant_directory.SLUG_RULE)},
     )
@@ -45,7 +46,8 @@ class SignInDemandForm(forms.Form):
 
 
 class DefaultsForm(forms.Form):
-    """Take defaults. A value that the form does not name keeps its own."""
+    """Take defaults. A value that the form does not name, or that was left as the page showed it, keeps its own: it may
+    have been changed in another tab."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,10 +55,11 @@ class DefaultsForm(forms.Form):
             # The names of zones are the same in every language.
             widget = forms.Select(attrs={"translate": "no"} if default.name == ZONE else {})
             choice = forms.ChoiceField(label=str(default.label), choices=default.choices, required=False, widget=widget)
+            choice.show_hidden_initial = True
             self.fields[default.name] = choice
 
     def clean(self) -> dict[str, str]:
-        return {name: value for name, value in self.cleaned_data.items() if value}
+        return {name: value for name, value in self.cleaned_data.items() if value and name in self.changed_data}
 
 
 class CloseForm(forms.Form):

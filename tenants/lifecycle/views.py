@@ -52,8 +52,10 @@ def settings_page(request: TenantRequest) -> HttpResponse:
     form = DeskForm(request.POST or None, initial={"name": tenant.name, "slug": tenant.slug})
 
     def save() -> None:
-        desk_settings.rename(tenant, **form.cleaned_data, by=actor_of(request))
-        desk_prefix.use(form.cleaned_data["slug"])
+        now = {"name": tenant.name, "slug": tenant.slug}
+        values = now | {name: form.cleaned_data[name] for name in form.changed_data}
+        desk_settings.rename(tenant, **values, by=actor_of(request))
+        desk_prefix.use(values["slug"])
 
     return _saved(request, form, save, "tenants:settings") or _settings(request, form, _defaults_form(tenant))
 

@@ -67,6 +67,20 @@ def test_the_trail_tells_what_was_and_what_is_and_nothing_else(world: World) -> 
     assert (first.actor, first.origin) == ("alice@example.com", "127.0.0.1")
 
 
+def test_a_page_that_was_open_longer_changes_only_what_was_changed_on_it(world: World) -> None:
+    alice = world.browser("alice", "acme")
+    assert re.findall(r'name="initial-(\w+)"', alice.get(SETTINGS).content.decode())[:2] == ["name", "slug"]
+    shown = {"initial-name": "Acme", "initial-slug": "acme"}
+    alice.send(SETTINGS, {"name": "Acme Works", "slug": "acme", **shown})
+    alice.send(SETTINGS, {"name": "Acme", "slug": "works", **shown})
+    assert tenant_directory.find("works").name == "Acme Works"
+    shown = {"initial-ticket_priority": "normal", "initial-language": "browser"}
+    alice.send(f"/works{DEFAULTS}", {"ticket_priority": "high", "language": "browser", **shown})
+    alice.send(f"/works{DEFAULTS}", {"ticket_priority": "normal", "language": "de", **shown})
+    tenant = world.context("alice", "acme")
+    assert [desk_settings.default_value(tenant, name) for name in ("ticket_priority", "language")] == ["high", "de"]
+
+
 def test_a_short_name_that_is_taken_is_refused_at_its_field(world: World) -> None:
     page = world.browser("alice", "acme").send(SETTINGS, {"name": "New name", "slug": "globex"})
     assert page.status_code == 422

@@ -100,6 +100,21 @@ def test_what_cannot_be_is_said_at_its_field_and_nothing_is_lost(
     assert stored(world) == MailSettings()
 
 
+def test_settings_that_somebody_changed_meanwhile_are_said_at_their_fields_and_saving_again_replaces_them(
+    world: World, alice: Browser
+) -> None:
+    save(alice, sender_name="Acme Help", acknowledges="on", history="1")
+    refused = save(alice, signature="Yours\r\nBob")
+    said = re.findall(r">([^<:]+): Stored now: ([^<]*)</a>", refused.content.decode())
+    assert said == [
+        ("Name of the sender", "Acme Help"), ("Signature", "(empty)"), ("Earlier messages that a letter quotes",
+         "The last message"), ("Answer each new request with an acknowledgement", "Yes"),
+    ]  # fmt: skip
+    version = refused.context["form"]["version"].value()
+    assert save(alice, signature="Yours\r\nBob", version=version).status_code == 302
+    assert (stored(world).sender_name, stored(world).signature) == ("", "Yours\nBob")
+
+
 def test_the_page_costs_one_read_beside_who_asks(alice: Browser) -> None:
     alice.get(PAGE)
     with calls() as made:

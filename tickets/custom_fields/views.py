@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -154,10 +155,9 @@ def _edit(
         try:
             said = save(form)
         except Conflict as error:
-            data = request.POST.copy()
-            data["version"] = str(seen.version)
-            form, status = make(defined, data), 409
+            status = 409
             form.add_error(None, error.message)
+            put_on_newer(form, make(defined, initial={"version": seen.version}))
         except Invalid as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:

@@ -18,6 +18,7 @@ from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
 from portal.web import locales
 from portal.web.access import get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs, declare
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -117,10 +118,9 @@ def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
             try:
                 _save(request, group_id, form.cleaned_data)
             except Conflict as error:
-                data = request.POST.copy()
-                data["version"] = str(version)
-                form, status = make(data), 409
+                status = 409
                 form.add_error(None, error.message)
+                put_on_newer(form, make(initial={"version": version}))
             except Invalid as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
             else:
@@ -237,10 +237,9 @@ def _availability(request: TenantRequest, user_id: str, back: str) -> HttpRespon
                     by=actor_of(request),
                 )
             except Conflict as error:
-                again = request.POST.copy()
-                again["version"] = str(of.version)
-                form, status = make(again), 409
+                status = 409
                 form.add_error(None, error.message)
+                put_on_newer(form, make(initial={"version": of.version}))
             except Invalid as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
             else:

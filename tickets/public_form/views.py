@@ -20,6 +20,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, member
 from portal.web.client_address import client_address
+from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
@@ -294,9 +295,14 @@ def _settings(
     item, stored = tenant.repository.get_all([looks.wanted(tenant), form_settings.wanted(tenant)], consistent=True)
     of_looks, settings = Looks.of(tenant, item), FormSettings.of(stored)
     address = absolute_url(request, reverse("tickets:public_form", args=[tenant.slug]))
+    of_now, settings_now = LooksForm.of(of_looks, item), SettingsForm.of(settings, definitions.of(tenant))
+    if looks_form:
+        put_on_newer(looks_form, of_now, version="looks_version")
+    if settings_form:
+        put_on_newer(settings_form, settings_now)
     page = {
-        "looks_form": looks_form or LooksForm.of(of_looks, item),
-        "settings_form": settings_form or SettingsForm.of(settings, definitions.of(tenant)),
+        "looks_form": looks_form or of_now,
+        "settings_form": settings_form or settings_now,
         "is_on": settings.is_on,
         "address": address,
         "embed": _EMBED.format(address, escape(of_looks.name)),

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
 from portal.web.access import get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs, declare
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -51,7 +52,9 @@ def settings_page(request: TenantRequest) -> HttpResponse:
         else:
             messages.success(request, _("Settings saved."))
             return redirect(_PAGE)
-    return _page(request, mail_settings.read(request.tenant), form, status=422)
+    settings = mail_settings.read(request.tenant)
+    put_on_newer(form, MailForm.of(settings))
+    return _page(request, settings, form, status=422)
 
 
 _changes_mail_settings: Final = declare(
@@ -84,6 +87,7 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
                 messages.success(request, _("Letters leave from the address of the desk."))
             return redirect(_PAGE)
     settings = mail_settings.read(request.tenant)
+    put_on_newer(form, SenderForm.of(settings))
     return _page(request, settings, MailForm.of(settings), sender_form=form, status=422)
 
 

@@ -17,6 +17,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.membership import members
@@ -133,10 +134,10 @@ def edit_rule(request: TenantRequest, rule: str) -> HttpResponse:
                 request.tenant, rule, form.given, name=data["name"], revision=data["revision"], by=actor_of(request)
             )
         except Conflict as error:
-            data = request.POST.copy()
-            data["revision"] = str(int(rule_changes.find(request.tenant, rule).revision))
-            form = make(data)
             form.add_error(None, error.message)
+            newer = rule_changes.find(request.tenant, rule)
+            now = make(stored=rule_changes.of_item(newer), revision=int(newer.revision))
+            put_on_newer(form, now, version="revision")
             return _form_page(request, form, item, status=409)
         except Invalid as error:
             form.refuse(error)

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -53,10 +54,9 @@ def sla_page(request: TenantRequest) -> HttpResponse:
                 by=actor_of(request),
             )
         except Conflict as error:
-            data = request.POST.copy()
-            data["version"] = str(policy.version)
-            form, status = SlaForm(data, **options), 409
+            status = 409
             form.add_error(None, error.message)
+            put_on_newer(form, SlaForm(**options))
         except Invalid as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
