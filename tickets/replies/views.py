@@ -14,11 +14,11 @@ from django.views.decorators.http import require_POST
 from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
 from portal.web.access import get_or_post, member
-from portal.web.conflicts import put_on_newer
 from portal.web.costs import costs, declare
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
+from tickets.desk_setup.forms import put_on_newer
 from tickets.replies import mail_settings, own_domain, presenters, ticket_links
 from tickets.replies.forms import LinksForm, MailForm, SenderForm
 from tickets.replies.mail_settings import MailSettings
