@@ -39,7 +39,7 @@ PLACED := $(addprefix tests/,desk/test_tickets.py desk/test_queue_filters.py api
 
 help: ## This list
 	@echo "Pooldesk: a support desk for many tenants, on DynamoDB alone."
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministack|dynamodb-local ENGINE_PORT= DYNAMODB_ENDPOINT_URL=
 	@exec $(DEMO) --port $(PORT)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import get_commands, load_command_class
+
+from portal.schema import registry
 
 ROOT = Path(settings.BASE_DIR)
 ISOLATION = (ROOT / "docs" / "isolation.md").read_text()
@@ -94,6 +97,35 @@ def test_every_command_is_in_the_manual() -> None:
     commands = [p.stem for p in ROOT.glob("*/management/commands/*.py") if p.stem != "__init__"]
     missing = [c for c in commands if c not in OPERATIONS]
     assert not missing
+
+
+def test_every_option_in_the_manual_is_one_of_the_commands_that_its_row_names() -> None:
+    wrong = []
+    for row in re.findall(r"^\| `[a-z_]+.*", OPERATIONS.partition("\n## Commands\n")[2], re.MULTILINE):
+        names = {name for name in re.findall(r"[a-z_]+", row) if name in get_commands()}
+        parsers = [load_command_class(get_commands()[name], name).create_parser("manage.py", name) for name in names]
+        helped = " ".join(parser.format_help() for parser in parsers)
+        helped += " ".join(
+            inner.format_help()
+            for parser in parsers
+            for action in parser._actions
+            if isinstance(action.choices, dict)
+            for inner in action.choices.values()
+        )
+        wrong += [
+            f"{option} of {sorted(names)}" for option in set(re.findall(r"--[a-z-]+", row)) if option not in helped
+        ]
+    assert not wrong
+
+
+def test_the_page_on_placement_names_the_placed_tables_and_says_how_many_desks_they_allow() -> None:
+    page = (ROOT / "docs" / "placement.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith("| the content of the desk |"))
+    placed, pool = {table.name for table in registry.placed_tables()}, len(registry.tables())
+    assert set(re.findall(r"`([\w.]+)`", row)) == placed
+    few, many = ((quota - pool) // len(placed) for quota in (2_500, 10_000))
+    numbers = f"{pool} tables and each bridge {len(placed)}, so {few:,} bridges fit beside the pool, or {many:,}."
+    assert numbers in page.replace("\n", " ")
 
 
 def test_every_pinned_requirement_is_explained() -> None:
