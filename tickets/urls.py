@@ -76,6 +76,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("files/", file_views.upload, name="upload"),
     path("files/usage/", file_views.usage, name="files_usage"),
     path("people/", views.people, name="people"),
+    path("people/options/", notice_views.people_options, name="people_options"),
     path("people/names/", notice_views.names, name="names"),
     path("past/", time_machine_views.past_queue, name="past"),
     path("past/restore/", time_machine_views.restore, name="past_restore"),

@@ -241,7 +241,13 @@ class AggregatesQuery(ApiQuery):
 @router.declare(
     "GET", "/aggregates", scope=Scope.AGGREGATES_READ, answers={200: Aggregates, 304: None}, headers=answers.KNOWN
 )
-@costs(get="placed stream, watermark", query="aggregate, members by name", trips=2, reads=14)
+@costs(
+    get="member, placed stream, watermark",
+    query="aggregate, members by name",
+    trips=4,
+    reads=60,
+    room="those not at hand who have tickets",
+)
 def read_aggregates(request: ApiRequest, query: Query[AggregatesQuery]) -> HttpResponse:
     """Read the numbers of the desk.
 

@@ -125,7 +125,7 @@ def download(request: TenantRequest) -> HttpResponseBase:
     query="API key, audit row, audit rows by object, auditor, member",
     trips=5,
     reads=60,
-    room="25 members, each with 100 rows of the trail",
+    room="10 members, each with 100 rows of the trail",
 )
 @require_safe
 @heavy_to_read
@@ -178,10 +178,10 @@ def _shown(item: AuditorItem) -> dict[str, Any]:
 
 @in_person
 @member(Role.OWNER)
-@costs(on="GET", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=15)
+@costs(on="GET", get="member", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=15)
 @costs(
     on="POST",
-    get="address, audit chain, suppressed address",
+    get="address, audit chain, member, suppressed address",
     query="auditor, invitation, members by name, unreached invitation",
     write="attempts, audit chain, audit row, invitation, invitation link, invited, membership",
     trips=9,

@@ -107,7 +107,7 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
         lambda: tenant_directory.get(tenant.tenant_id),
-        lambda: members.at_hand(tenant.repository),
+        lambda: members.at_hand(tenant),
     ]
     stored, known = fan_out(reads)
     owners = [one for one in known.people if one.role is Role.OWNER]
@@ -115,6 +115,10 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
     page["has_more_members"] = not known.is_all
     failed = form.is_bound or defaults_form.is_bound
     return render(request, "tenants/settings.html", page, status=422 if failed else 200)
+
+
+FIRST: Final = 10
+ACCOUNTS: Final = 100  # one BatchGetItem
 
 
 @member(Role.OWNER)
@@ -131,8 +135,8 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
 )
 @get_or_post
 def sign_in_page(request: TenantRequest) -> HttpResponse:
-    """Show whether a second factor is demanded, and who has none, page by page: one Query of at most AT_HAND members,
-    then one BatchGetItem of their accounts."""
+    """Show whether a second factor is demanded, and who has none: one Query of members, then one BatchGetItem of their
+    accounts. Since each account costs half a unit, the first page has FIRST members, and those behind it ACCOUNTS."""
     tenant = request.tenant
     form = SignInDemandForm(request.POST or None, initial={"demanded": tenant.needs_second_factor})
 
@@ -142,7 +146,7 @@ def sign_in_page(request: TenantRequest) -> HttpResponse:
     if response := _saved(request, form, save, "tenants:settings_sign_in"):
         return response
     after = request.GET.get("after", "")
-    people, more = members.page(tenant.repository, after=after)
+    people, more = members.page(tenant.repository, after=after, size=ACCOUNTS if after else FIRST)
     known = accounts.find_all([m.id for m in people])
     without = [m for m in people if m.id not in known or not known[m.id].second_factors]
     page = {"form": form, "without": without, "total": len(people), "after": after, "more": more}

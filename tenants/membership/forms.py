@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -13,57 +14,82 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal import clock, plain_text, zones
-from portal.dynamo.store import Store
+from portal.schema import keys
 from portal.web import locales
 from tenants.membership import invitations, members, own_profile
 from tenants.membership.members import AtHand, ListedMember
 from tenants.sign_in import profiles
 from tenants.sign_in.stored import folded
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 Choice = tuple[str, Any]
 
 
 class MemberInput(forms.TextInput):
-    """A text field for one of many members: the browser offers those at hand, others are typed in full."""
+    """A text field for one of many members. The browser offers those at hand, and of others those whom the server finds
+    while somebody types. Choices that are no members are always offered."""
 
     choices: Sequence[Choice] = ()
+    several = False  # with commas between
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         labels = dict(self.choices)
-        about = {"list": f"{name}-members", "autocomplete": "off", "spellcheck": "false", "dir": "auto"}
-        about["placeholder"] = str(labels.pop("", ""))
-        return super().get_context(name, labels.get(value, value), {**about, **(attrs or {})})
+        about = {
+            "list": f"{name}-members",
+            "autocomplete": "off",
+            "spellcheck": "false",
+            "dir": "auto",
+            "placeholder": str(labels.pop("", "")),
+            "hx-get": f"{reverse('tickets:people_options')}?{urlencode({'several' if self.several else 'of': name})}",
+            "hx-trigger": "input changed delay:150ms",
+            "hx-target": f"#{name}-found",
+            "hx-swap": "innerHTML",
+            "hx-sync": "this:replace",
+            "hx-push-url": "false",
+            "data-quiet": "",
+        }
+        unknown = "" if keys.USER_ID.match(str(value or "")) else value  # an id says nothing to anybody
+        return super().get_context(name, labels.get(value, unknown), {**about, **(attrs or {})})
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        options = format_html_join("", '<option value="{}"></option>', ((label,) for key, label in self.choices if key))
         field = super().render(name, value, attrs, renderer)
-        return format_html('{}<datalist id="{}-members">{}</datalist>', field, name, options)
+        people = [label for key, label in self.choices if keys.USER_ID.match(str(key))]
+        others = [label for key, label in self.choices if key and label not in people]
+        listed = '{}<datalist id="{}-members">{}<span id="{}-found">{}</span></datalist>'
+        return format_html(listed, field, name, _options(others), name, _options(people))
+
+
+def _options(labels: Iterable[Any]) -> SafeString:
+    return format_html_join("", '<option value="{}"></option>', ((label,) for label in labels))
 
 
 class TypedMemberField(forms.ChoiceField):
     """Take a choice, or the name or address of an agent whom `find` finds by it. The value is an id."""
 
     widget = MemberInput
+    hint: Any = gettext_lazy("Type a name, or an address where several people have the name.")
 
     def __init__(self, find: Callable[[str], Sequence[ListedMember]], **how: Any) -> None:
         super().__init__(**how)
         self._find = find
-        self.help_text = self.help_text or _("Type a name, or an address where several people have the name.")
+        self.help_text = self.help_text or self.hint
 
     def to_python(self, value: Any) -> str:
         typed, choices = str(value or "").strip(), dict(self.widget.choices)
         if typed in choices:
             return typed
-        sought = typed.casefold()
-        agents = [one for one in self._find(typed) if one.is_agent]
-        named = [key for key, label in choices.items() if str(label).casefold() == sought]
+        sought = _address(typed).casefold()  # of "Name <address>"
+        agents = [one for one in self._find(sought) if one.is_agent]
+        named = [key for key, label in choices.items() if str(label).casefold() == typed.casefold()]
         named += [one.id for one in agents if sought in (one.name.casefold(), one.email.casefold())]
         found = set(named or [one.id for one in agents])
         if not found:
@@ -76,6 +102,23 @@ class TypedMemberField(forms.ChoiceField):
         return str(user_id)
 
 
+class MembersInput(MemberInput):
+    """A text field for several of many members."""
+
+    several = True
+
+
+class TypedMembersField(TypedMemberField):
+    """Take several members, by names or addresses with commas between. The value is a list of ids."""
+
+    widget = MembersInput
+    hint = gettext_lazy("Type names, or addresses where several people have the name, separated by commas.")
+
+    def clean(self, value: Any) -> Any:
+        typed = [one for one in str(value or "").split(",") if one.strip()]
+        return [user_id for user_id in map(self.to_python, typed) if user_id]
+
+
 @dataclass(frozen=True)
 class OfferedMembers:
     """The agents that a form offers, as ids and names; `find` finds others, None where these are all."""
@@ -86,18 +129,37 @@ class OfferedMembers:
     def __iter__(self) -> Iterator[Choice]:
         return iter(self.choices)
 
-    def field(self, *others: Choice, **how: Any) -> forms.ChoiceField:
+    def field(self, *others: Choice, takes: type[TypedMemberField] = TypedMemberField, **how: Any) -> forms.ChoiceField:
         """Return the field of one agent, behind the other choices: a list, or in a large desk a text field."""
         choices = [*others, *self.choices]
         if self.find is None:
             return forms.ChoiceField(choices=choices, required=False, **how)
-        return TypedMemberField(self.find, choices=choices, required=False, **how)
+        return takes(self.find, choices=choices, required=False, **how)
 
 
-def offered_members(repository: Store, known: AtHand, *, first: str = "", also: Iterable[str] = ()) -> OfferedMembers:
-    """Return the agents at hand, `first` before the others, and those who were chosen. Costs what `with_ids` does."""
-    people = sorted(members.with_ids(repository, known, chain([first], also)), key=lambda one: one.id != first)
-    names = ((one.id, f"{one.name} {_('(you)')}" if one.id == first else one.name) for one in people if one.is_agent)
+def labels(people: Collection[ListedMember], *, by_address: str = "") -> dict[str, str]:
+    """Return how lists call these people, by id: by name, and with the address where several have the name, or only
+    the address has the text `by_address`. TypedMemberField takes both."""
+    times = Counter(one.name for one in people)
+    return {
+        one.id: one.name
+        if times[one.name] == 1 and by_address.casefold() in one.name.casefold()
+        else f"{one.name} <{one.email}>"
+        for one in people
+    }
+
+
+def offered_members(tenant: TenantContext, known: AtHand, *, also: Iterable[str] = (), but: str = "") -> OfferedMembers:
+    """Return the agents at hand except one, who is at work before the others, and those who were chosen. Costs what
+    `with_ids` does."""
+    me, repository = tenant.user_id, tenant.repository
+    people = members.with_ids(repository, known, chain([me], also)).people
+    agents = [one for one in people if one.is_agent and one.id != but]
+    shown = labels(agents)
+    names = (
+        (one.id, f"{one.name} {_('(you)')}" if one.id == me else shown[one.id])
+        for one in sorted(agents, key=lambda one: one.id != me)
+    )
     return OfferedMembers(tuple(names), None if known.is_all else partial(members.matching, repository))
 
 

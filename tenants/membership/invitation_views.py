@@ -37,10 +37,10 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="invitation, members by name, unreached invitation", trips=1, reads=100)
+@costs(on="GET", get="member", query="invitation, members by name, unreached invitation", trips=3, reads=100)
 @costs(
     on="POST",
-    get="audit chain, suppressed address",
+    get="audit chain, member, suppressed address",
     query="invitation, member, members by name, unreached invitation",
     write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, "
     "outbox row, tenant, unreached invitation",
@@ -84,12 +84,12 @@ def pending(tenant: TenantContext) -> list[dict[str, Any]]:
     get through, at the same time."""
     reads: list[Callable[[], Any]] = [
         partial(invitations.pending, tenant.repository),
-        partial(members.at_hand, tenant.repository),
+        partial(members.at_hand, tenant),
         partial(invitations.unreached, tenant.repository),
     ]
     invites, known, unreached = fan_out(reads)
     inviters = members.with_ids(tenant.repository, known, [invite.invited_by for invite in invites])
-    roles = {person.id: person.role for person in inviters}
+    roles = {person.id: person.role for person in inviters.people}
     return [
         {
             "id": invite.invite_id,

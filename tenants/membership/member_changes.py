@@ -314,7 +314,7 @@ def is_only_owner(tenant: TenantContext) -> bool:
     owner. False where not all members are at hand; the rule asks all of them when somebody leaves."""
     if not tenant.is_owner:
         return False
-    known = members.at_hand(tenant.repository)
+    known = members.at_hand(tenant)
     return known.is_all and not any(m.role is Role.OWNER and m.id != tenant.user_id for m in known.people)
 
 

@@ -37,9 +37,13 @@ def members_page(request: TenantRequest) -> HttpResponse:
     AT_HAND, and for a search what `members.matching` costs."""
     tenant = request.tenant
     q, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
-    people, more = members.page(tenant.repository, after=after)
-    is_all = not after and not more
-    matching = members.matching(tenant.repository, q, known=AtHand(people, is_all)) if q else people
+    if q:
+        known = AtHand(*members.page(tenant.repository, size=members.SEARCHED))
+        found, more, after = members.matching(tenant.repository, q, known=known), "", ""
+    else:
+        known = AtHand(*members.page(tenant.repository, after=after))
+        found, more = list(known.people), known.more
+    people, is_all = known.people, not after and known.is_all
     owners = sum(m.role is Role.OWNER for m in people) if is_all else 0  # the rules know, too
     grantable = [role for role in MEMBER_ROLES if tenant.role.at_least(role)]
     rows = [
@@ -52,17 +56,17 @@ def members_page(request: TenantRequest) -> HttpResponse:
             "roles": grantable if member_changes.may_touch(tenant, m) else [],
             "is_only_owner": m.role is Role.OWNER and owners == 1,
         }
-        for m in matching
+        for m in found
     ]
     page = {
         "people": rows,
         "total": len(people) if is_all else 0,
-        "matching": len(matching),
+        "matching": len(found),
         "q": q,
         "has_search": not is_all or len(people) > FEW,
         "after": after,
-        "more": "" if q else more,
-        "most": members.AT_HAND,
+        "more": more,
+        "most": members.SEARCHED,
     }
     return render(request, "tenants/members.html", page)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -28,7 +28,11 @@ from tenants.tenancy.stored import MembershipItem
 
 PLACE: Final = "member"  # what a membership is called where a person is looked for
 _LIST: Final = (PLACE,)  # what a cursor of the list is bound to
-AT_HAND: Final = 100  # members that a page reads at most, and finds others by name
+# As many rows of the index as fit 4 KB, which half a read unit buys: they cost what ten cost. A row has 97 bytes of ids
+# and attribute names, and a name, an address and a profile: 200 bytes hold all but long ones.
+AT_HAND: Final = 20  # members that a page offers and names at once; it finds others by name
+SEARCHED: Final = 100  # members that a search reads whole: in a desk with no more, a text is found anywhere in a name
+_BY_ID: Final = 5  # members whom a BatchGetItem reads for what a Query of SEARCHED rows costs
 
 
 @dataclass(frozen=True)
@@ -102,24 +106,26 @@ def members_of(repository: Store, *, consistent: bool = False) -> list[Member]:
 
 @dataclass(frozen=True)
 class AtHand:
-    """The first AT_HAND members of a desk in the order of their names, and whether these are all."""
+    """The first members of a desk in the order of their names, and others who were read by their ids. `me` is who is at
+    work, known without a read, and `more` the cursor of the members behind the first ones, "" where these are all."""
 
     people: tuple[ListedMember, ...]
-    is_all: bool
+    more: str = ""
+    me: ListedMember | None = None
+
+    @property
+    def is_all(self) -> bool:
+        return not self.more
 
     @property
     def names(self) -> dict[str, str]:
         return {one.id: one.name for one in self.people}
 
-    def agents(self, *, first: str = "") -> list[ListedMember]:
-        """Return those who can have tickets, the one with the id `first` before the others."""
-        return sorted((one for one in self.people if one.is_agent), key=lambda one: one.id != first)
 
-
-def at_hand(repository: Store) -> AtHand:
-    """Return all members of a desk that has not many, else the first ones: one Query of at most AT_HAND short rows."""
-    people, more = page(repository)
-    return AtHand(people, not more)
+def at_hand(tenant: TenantContext) -> AtHand:
+    """Return all members of a desk that has few, else the first ones: one Query of at most AT_HAND short rows."""
+    people, more = page(tenant.repository)
+    return AtHand(people, more, ListedMember(tenant.user_id, tenant.user_name, "", tenant.role))
 
 
 def page(repository: Store, *, after: str = "", size: int = AT_HAND) -> tuple[tuple[ListedMember, ...], str]:
@@ -137,72 +143,61 @@ def page(repository: Store, *, after: str = "", size: int = AT_HAND) -> tuple[tu
 
 
 def names_of(repository: Store, known: AtHand, user_ids: Iterable[str]) -> Mapping[str, str]:
-    """Return the names of these people, as far as they are members. In a desk with more members than are at hand, those
-    who are not are read: one BatchGetItem for each hundred."""
-    return {one.id: one.name for one in with_ids(repository, known, user_ids)}
+    """Return the names of these people, as far as they are members. Costs what `with_ids` does."""
+    return with_ids(repository, known, user_ids).names
 
 
-class NamesOnDemand(Mapping[str, str]):
-    """The names of members by id, for a page that learns late whom it names. In a large desk somebody who is not at
-    hand costs a GetItem."""
+def with_ids(repository: Store, known: AtHand, user_ids: Iterable[str]) -> AtHand:
+    """Return those at hand, and those of these people who are members beside them.
 
-    def __init__(self, repository: Store, known: AtHand) -> None:
-        self._repository, self._is_all, self._names = repository, known.is_all, known.names
-
-    def __getitem__(self, user_id: str) -> str:
-        if user_id not in self._names and not self._is_all:
-            found = member(self._repository, user_id)
-            self._names[user_id] = found.name if found else ""
-        if name := self._names.get(user_id, ""):
-            return name
-        raise KeyError(user_id)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def with_ids(repository: Store, known: AtHand, user_ids: Iterable[str]) -> list[ListedMember]:
-    """Return those at hand, and those of these people who are members beside them. Costs what `names_of` does."""
+    Reads nothing where all of them are at hand, or who is at work. Else one BatchGetItem for each hundred; where many
+    are missing, before it a Query of the next SEARCHED names, which costs less and is enough for most desks.
+    """
     have = known.names
-    missing = {one for one in user_ids if one not in have and keys.USER_ID.match(one)} if not known.is_all else ()
-    wanted = [repository.wanted(MemberItem, keys.tenant, sort=one) for one in sorted(missing)]
-    found = [_member(item) for item in repository.get_all(wanted) if item is not None] if wanted else []
-    return [*known.people, *found]
+    sought = {one for one in user_ids if one not in have and keys.USER_ID.match(one)} if not known.is_all else set()
+    found = [known.me] if known.me and known.me.id in sought else []
+    sought -= {one.id for one in found}
+    if len(sought) > _BY_ID:
+        found += [one for one in page(repository, after=known.more, size=SEARCHED)[0] if one.id in sought]
+        sought -= {one.id for one in found}
+    wanted = [repository.wanted(MemberItem, keys.tenant, sort=one) for one in sorted(sought)]
+    found += [_member(item) for item in repository.get_all(wanted) if item is not None] if wanted else []
+    return replace(known, people=(*known.people, *found))
 
 
 def matching(repository: Store, typed: str, *, known: AtHand | None = None) -> list[ListedMember]:
-    """Return up to AT_HAND members whose name or address contains a text.
+    """Return members whose name or address contains a text: all of them in a desk of up to SEARCHED members, `known`
+    where they were read, in one Query.
 
-    All of a desk whose members are at hand. Of a larger one those whose names begin with the text, in the case in which
-    it is typed or in usual ones, and only where there is nobody those who have it within: one round trip more for each
-    of the two. The last one reads the whole index, up to 1 MB, some 0.5 units for 25 members.
+    Of a larger desk up to SEARCHED members whose names begin with the text, in the case in which it is typed or in
+    usual ones, and only where there is nobody those who have it within: one round trip more for each of the two. The
+    last one reads the whole index, up to 1 MB, some 0.5 units for 20 members.
     """
-    known = known or at_hand(repository)
-    if known.is_all or not typed:
+    known = known or AtHand(*page(repository, size=SEARCHED))
+    if known.is_all:
         return [one for one in known.people if one.has(typed)]
     cases = _cases(typed)
     if found := _beginning_with(repository, cases):
         return found
     texts = [(MemberByName.name.attr_name, text) for text in cases]
     texts.append((MemberByName.email.attr_name, typed.lower()))
-    return list(_listed(repository.query(MemberByName, keys.tenant, containing=texts).items)[:AT_HAND])
+    return list(_listed(repository.query(MemberByName, keys.tenant, containing=texts).items)[:SEARCHED])
 
 
-def beginning_with(repository: Store, known: AtHand, words: Iterable[str]) -> list[ListedMember]:
-    """Return the members of a small desk; of a larger one up to AT_HAND for each word with which names begin."""
-    if known.is_all:
-        return list(known.people)
+def beginning_with(repository: Store, words: Iterable[str]) -> list[ListedMember]:
+    """Return all members of a desk of up to SEARCHED; of a larger one up to SEARCHED for each word with which names
+    begin."""
+    people, more = page(repository, size=SEARCHED)
+    if not more:
+        return list(people)
     found = (_beginning_with(repository, _cases(word)) for word in dict.fromkeys(words))
     return list(dict.fromkeys(one for some in found for one in some))
 
 
 def _beginning_with(repository: Store, cases: Collection[str]) -> list[ListedMember]:
-    query = partial(repository.query, MemberByName, keys.tenant, limit=AT_HAND)
+    query = partial(repository.query, MemberByName, keys.tenant, limit=SEARCHED)
     pages = fan_out([partial(query, begins_with=text) for text in cases])
-    return list(_listed(row for some in pages for row in some.items)[:AT_HAND])
+    return list(_listed(row for some in pages for row in some.items)[:SEARCHED])
 
 
 def _cases(typed: str) -> tuple[str, ...]:

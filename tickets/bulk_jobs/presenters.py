@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from django.utils.http import urlencode
@@ -43,6 +43,15 @@ def list_words(tenant: TenantContext, params: Mapping[str, str], people: Mapping
     known = {"": "", "me": _("yours"), "none": _("unassigned")}
     who = known.get(address.who, people.get(address.who, _("of one person")))
     return ", ".join([address.label, *([who] if who else []), *(chip["label"] for chip in chips(tenant, address))])
+
+
+def people_in(job: Job) -> Iterator[str]:
+    """Yield the members whom a job names: who began it, whom it assigns and whose tickets it lists."""
+    yield job.by_id
+    if job.edit:
+        yield TicketEdit.load(job.edit).values.get(ASSIGNEE.name) or ""
+    if job.listed:
+        yield QueueAddress.of(json.loads(job.listed)).who
 
 
 def job_page(tenant: TenantContext, job: Job, people: Mapping[str, str], *, first: int) -> dict[str, Any]:

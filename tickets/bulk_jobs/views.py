@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from django.contrib import messages
@@ -12,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
+from portal.dynamo.client import alongside, fan_out
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.schema.access_patterns import cost
 from portal.web import locales
@@ -19,28 +22,30 @@ from portal.web.access import get_or_post, member
 from portal.web.costs import costs, counted, declare
 from portal.web.heavy_work import heavy
 from tenants.membership import members
-from tenants.membership.members import NamesOnDemand
+from tenants.membership.forms import offered_members
+from tenants.membership.members import AtHand
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests, presenters
-from tickets.bulk_jobs.bulk_requests import ListedTickets
+from tickets.bulk_jobs.bulk_requests import Job, ListedTickets
 from tickets.bulk_jobs.forms import BulkEditForm
 from tickets.custom_fields import definitions
 from tickets.desk import many, ticket_presenters
 from tickets.desk.changing import TicketState
 from tickets.desk.queue_presenters import QueueAddress
-from tickets.desk.views import back_address, people_choices
+from tickets.desk.views import back_address
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="bulk job", query="members by name, noted tickets, tickets by status", trips=4, reads=30)
+@costs(on="GET", get="bulk job, member", query="members by name, noted tickets, tickets by status", trips=5, reads=30)
 @costs(
     on="POST",
-    get="audit chain, bulk job, ticket",
+    get="audit chain, bulk job, member, ticket",
     query="members by name, noted tickets, ticket, tickets by status",
     write="audit chain, audit row, bulk job, membership, ticket",
-    trips=6,
-    reads=12,
+    trips=9,
+    reads=20,
     writes=12,
     per="ticket",
     each=(2, 2, 20),
@@ -60,16 +65,16 @@ def edit(request: TenantRequest) -> HttpResponse:
     if listed is None and not selected:
         messages.error(request, _("Select tickets first."))
         return redirect(back_address(request))
-    form = BulkEditForm(
-        request.POST if is_sent else None, people=people_choices(request), defined=definitions.of(request.tenant)
-    )
+    known = members.at_hand(request.tenant)
+    people = offered_members(request.tenant, known)
+    form = BulkEditForm(request.POST if is_sent else None, people=people, defined=definitions.of(request.tenant))
     if is_sent and form.is_valid() and form.edit is not None:
         try:
             return _ask(request, listed, form) if listed else _change(request, selected, form)
         except (Invalid, Conflict) as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
     context = {"form": form, "back": presenters.list_url(listed.params) if listed else back_address(request)}
-    context |= _about_list(request, listed) if listed else {"tickets": selected, "title": _titled(len(selected))}
+    context |= _about_list(request, listed, known) if listed else {"tickets": selected, "title": _titled(len(selected))}
     return render(request, "bulk_jobs/edit.html", context, status=422 if form.errors else 200)
 
 
@@ -81,12 +86,12 @@ def _titled(count: int) -> str:
     return ngettext("Change %(num)s ticket", "Change %(num)s tickets", count) % {"num": locales.current().number(count)}
 
 
-def _about_list(request: TenantRequest, listed: ListedTickets) -> dict[str, Any]:
+def _about_list(request: TenantRequest, listed: ListedTickets, known: AtHand) -> dict[str, Any]:
     count, is_more = bulk_requests.count(request.tenant, listed)
     title = ngettext("Change all %(num)s ticket", "Change all %(num)s tickets", count)
     if is_more:
         title = _("Change all more than %(num)s tickets")
-    people = _people(request)
+    people = members.names_of(request.tenant.repository, known, [QueueAddress.of(dict(listed.params)).who])
     query = QueryDict(mutable=True)
     query.update(dict(listed.params))
     return {
@@ -125,30 +130,37 @@ def _ask(request: TenantRequest, listed: ListedTickets, form: BulkEditForm) -> H
 
 
 @member(Role.AGENT)
-@costs(get="bulk job", query="bulk part, members by name", trips=3, reads=12)
+@costs(get="bulk job, member", query="bulk part, members by name", trips=3, reads=20)
 @require_safe
 def jobs(request: TenantRequest) -> HttpResponse:
-    """List the desk's bulk jobs of the last week: one read, two Queries."""
-    running, people = bulk_requests.running(request.tenant), _people(request)
-    past = [one for one in bulk_requests.history(request.tenant) if running is None or one.job_id != running.job_id]
-    lines = [presenters.job_line(request.tenant, one, people) for one in ([running] if running else []) + [*past]]
+    """List the desk's bulk jobs of the last week: one read and two Queries at the same time, then one BatchGetItem for
+    who is not at hand."""
+    tenant = request.tenant
+    reads: list[Callable[[TenantContext], Any]] = [bulk_requests.running, bulk_requests.history, members.at_hand]
+    running, ended, known = fan_out([partial(read, tenant) for read in reads])
+    past = [one for one in ended if running is None or one.job_id != running.job_id]
+    listed = ([running] if running else []) + past
+    people = _people(request, known, *listed)
+    lines = [presenters.job_line(tenant, one, people) for one in listed]
     return render(request, "bulk_jobs/jobs.html", {"jobs": lines})
 
 
 @member(Role.AGENT)
-@costs(get="bulk job, bulk part", query="members by name", trips=3, reads=10)
+@costs(get="bulk job, bulk part, member", query="members by name", trips=5, reads=15)
 @require_safe
 def job(request: TenantRequest, job: str) -> HttpResponse:
     """Show how far a job is, and what became of each ticket: two or three reads and a Query."""
-    found, first = bulk_requests.find(request.tenant, job), request.GET.get("from", "1")
+    find, aside = partial(bulk_requests.find, request.tenant, job), partial(members.at_hand, request.tenant)
+    found, known = alongside(find, aside=aside)
+    first = request.GET.get("from", "1")
     start = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
-    page = presenters.job_page(request.tenant, found, _people(request), first=start)
+    page = presenters.job_page(request.tenant, found, _people(request, known, found), first=start)
     return render(request, "bulk_jobs/job.html", {"job": page})
 
 
-def _people(request: TenantRequest) -> Mapping[str, str]:
-    repository = request.tenant.repository
-    return NamesOnDemand(repository, members.at_hand(repository))
+def _people(request: TenantRequest, known: AtHand, *jobs: Job) -> Mapping[str, str]:
+    named = chain.from_iterable(map(presenters.people_in, jobs))
+    return members.names_of(request.tenant.repository, known, named)
 
 
 _changes_job: Final = declare(

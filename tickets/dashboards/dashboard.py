@@ -304,7 +304,7 @@ def read(tenant: TenantContext, *, days: int, first_weekday: int = 0) -> Dashboa
     """
     shown = period(tenant, days)
     first = aggregate_keys.first_day(shown.first.isoformat())
-    seen, freshness, items, (people,) = _aggregates(tenant, first, lambda: members.at_hand(tenant.repository))
+    seen, freshness, items, (people,) = _aggregates(tenant, first, lambda: members.at_hand(tenant))
     totals, persons, tags, by_day = _sorted_out(seen)
     names = members.names_of(tenant.repository, people, _counted(persons))
     durations = {d: (Durations.of(by_day[d], "first"), Durations.of(by_day[d], "done")) for d in shown.dates()}

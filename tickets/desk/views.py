@@ -26,7 +26,7 @@ from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
 from tenants.membership import members
-from tenants.membership.forms import OfferedMembers, offered_members
+from tenants.membership.forms import offered_members
 from tenants.membership.members import ListedMember
 from tenants.tenancy.request import TenantRequest, actor_of, set_cookie
 from tenants.tenancy.roles import Role
@@ -75,12 +75,6 @@ def people(request: TenantRequest) -> HttpResponse:
     return people_page(request, {"ticket": None}, lambda m: address.url(resolver=m.id, name=m.name))
 
 
-def people_choices(request: TenantRequest, *also: str) -> OfferedMembers:
-    """Return the members who can have tickets, oneself first. Costs what `offered_members` does."""
-    repository, me = request.tenant.repository, request.tenant.user_id
-    return offered_members(repository, members.at_hand(repository), first=me, also=also)
-
-
 def people_page(
     request: TenantRequest, context: dict[str, Any], link: Callable[[ListedMember], str] | None = None
 ) -> HttpResponse:
@@ -88,23 +82,28 @@ def people_page(
 
     In a large desk these are the first ones, and of those who match as well.
     """
-    search = request.GET.get("q", "").strip()
-    found = members.matching(request.tenant.repository, search)
+    tenant, search = request.tenant, request.GET.get("q", "").strip()
+    if search:
+        found = members.matching(tenant.repository, search)
+        is_part = len(found) == members.SEARCHED
+    else:
+        known = members.at_hand(tenant)
+        found = [*members.with_ids(tenant.repository, known, [tenant.user_id]).people]
+        is_part = not known.is_all
+    found.sort(key=lambda one: one.id != tenant.user_id)
     chosen = [
         {
             "id": m.id,
             "name": m.name,
             "role_label": m.role.label,
-            "is_me": m.id == request.tenant.user_id,
+            "is_me": m.id == tenant.user_id,
             "url": link(m) if link else None,
         }
         for m in found
         if m.is_agent
     ]
     template = "tickets/_people.html" if "HX-Request" in request.headers else "tickets/assign.html"
-    return render(
-        request, template, context | {"people": chosen, "q": search, "is_part": len(found) == members.AT_HAND}
-    )
+    return render(request, template, context | {"people": chosen, "q": search, "is_part": is_part})
 
 
 # --- the queue ---
@@ -269,8 +268,8 @@ SWITCH: Final = "switch"
     query="members by name, requesters by last word, requesters by name",
     write="address of a requester, audit chain, audit row, counter, file, membership, outbox row, "
     "request, requester, ticket",
-    trips=8,
-    reads=25,
+    trips=11,
+    reads=35,
     writes=50,
 )
 @get_or_post
@@ -280,7 +279,8 @@ def new(request: TenantRequest) -> HttpResponse:
         person = requesters.find(request.tenant, asked)
         preset["requester"] = (person.typed or person.name) if person else ""
     defined = definitions.of(request.tenant)
-    form = NewTicketForm(request.POST or None, initial=preset, people=people_choices(request), defined=defined)
+    people = offered_members(request.tenant, members.at_hand(request.tenant))
+    form = NewTicketForm(request.POST or None, initial=preset, people=people, defined=defined)
     sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
     for problem in sent.problems:
         form.add_error("attached", problem)

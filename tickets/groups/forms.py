@@ -9,7 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
-from tenants.membership.forms import OfferedMembers
+from tenants.membership.forms import OfferedMembers, TypedMembersField
 from tickets.desk_setup.group_names import AgentGroup, Assigning
 from tickets.groups.agent_changes import MEMBERS_LIMIT
 from tickets.groups.group_changes import NAME_LIMIT
@@ -54,7 +54,8 @@ class GroupForm(forms.Form):
         field: Any = self.fields["members"]
         field.choices = [*people]
         if people.find is not None:  # others than those at hand
-            self.fields["added"] = people.field(("", ""), label=gettext("Add a member"))
+            self.fields["added"] = people.field(("", ""), takes=TypedMembersField, label=gettext("Add members"))
+            self.order_fields(["name", "assigns", "members", "added"])
         field.error_messages["invalid_choice"] = gettext("Somebody whom you chose is no agent of this desk any more.")
         known = {one for one, _ in people}
         if stored is not None:
@@ -69,7 +70,7 @@ class GroupForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
         if added := data.get("added"):
-            data["members"] = [*dict.fromkeys([*data.get("members", ()), added])]
+            data["members"] = [*dict.fromkeys([*data.get("members", ()), *added])]
         if len(data.get("members", ())) > MEMBERS_LIMIT:
             said = gettext("A group has at most %(limit)s members; these are %(count)s.")
             self.add_error("members", said % {"limit": MEMBERS_LIMIT, "count": len(data["members"])})
@@ -102,7 +103,7 @@ class AvailabilityForm(forms.Form):
         if people.find is not None:
             self.fields["stand_in"] = field = people.field(nobody, label=field.label, help_text=field.help_text)
         else:
-            field.choices = [nobody, *(one for one in people if one[0] != of.id)]
+            field.choices = [nobody, *people]
         field.error_messages["invalid_choice"] = gettext("Choose an agent from the list.")
         self.fields["away_until"].widget.attrs["min"] = (date.fromisoformat(today) + timedelta(1)).isoformat()
         if has_capacity:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any, Final
@@ -42,27 +43,33 @@ _PAGE: Final = "tickets:groups"
 _MOST_SENT: Final = 2 * MEMBERS_LIMIT  # members of a sent form that are looked up
 
 
-def _read(request: TenantRequest) -> tuple[tuple[AgentGroup, ...], int, Roster, AtHand]:
-    """Return the groups, the version of the desk's setup, the roster and the members at hand, read at the same time."""
+def _read(request: TenantRequest, *named: str) -> tuple[tuple[AgentGroup, ...], int, Roster, AtHand]:
+    """Return the groups, the version of the desk's setup, the roster, and the members at hand with these, who are read
+    at the same time even where they are at hand."""
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
         partial(setup.read, tenant),
         partial(roster.read, tenant),
-        partial(members.at_hand, tenant.repository),
+        partial(members.at_hand, tenant),
+        *(partial(members.member, tenant.repository, one) for one in named),
     ]
-    seen, found, known = fan_out(reads)
+    seen, found, known, *others = fan_out(reads)
+    known = replace(known, people=tuple({one.id: one for one in (*known.people, *filter(None, others))}.values()))
     groups = tuple(one for one in group_names.parsed(seen.part(PART)) if not one.is_archived)
     return groups, seen.version, found, known
 
 
 @member(Role.ADMIN)
-@costs(query="group turns, members by name", trips=1, reads=10)
+@costs(get="member", query="group turns, members by name", trips=3, reads=40)
 @require_safe
 def groups_page(request: TenantRequest) -> HttpResponse:
     """Show groups with their members, and who is away: a GetItem and two Queries at the same time. Of a large desk the
-    agents at hand, and those of whom groups know, whom a BatchGetItem reads for each hundred."""
+    agents at hand, and those of whom groups know, whom a BatchGetItem reads for each hundred; others are searched."""
     groups, _, found, known = _read(request)
-    people = [one for one in members.with_ids(request.tenant.repository, known, found.agents) if one.is_agent]
+    q, repository = request.GET.get("q", "").strip(), request.tenant.repository
+    inside = members.with_ids(repository, known, found.agents)
+    people = [one for one in inside.people if one.is_agent]
+    shown = [one for one in members.matching(repository, q) if one.is_agent] if q else people
     names, day, ways = {one.id: one.name for one in people}, roster.today(request.tenant), dict(WAYS)
     rows = [
         {
@@ -83,20 +90,21 @@ def groups_page(request: TenantRequest) -> HttpResponse:
             "acting": names.get(found.acting_for(one.id, day), ""),
             "capacity": of.capacity,
         }
-        for one in people
+        for one in shown
     ]
-    return render(request, "groups/groups.html", {"groups": rows, "agents": agents, "limit": GROUPS_LIMIT})
+    page = {"groups": rows, "agents": agents, "limit": GROUPS_LIMIT, "q": q, "has_others": not known.is_all}
+    return render(request, "groups/groups.html", page)
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="group turns, members by name", trips=1, reads=10)
+@costs(on="GET", get="member", query="group turns, members by name", trips=3, reads=40)
 @costs(
     on="POST",
     get="audit chain, member",
     query="group turns, members by name",
     write="agent, audit chain, audit row, membership, setup",
-    trips=11,
-    reads=15,
+    trips=16,
+    reads=45,
     writes=40,
 )
 @get_or_post
@@ -107,9 +115,7 @@ def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     if group_id and stored is None:
         raise Http404
     inside = found.members(group_id)
-    people = offered_members(
-        request.tenant.repository, known, also=[*inside, *request.POST.getlist("members")[:_MOST_SENT]]
-    )
+    people = offered_members(request.tenant, known, also=[*inside, *request.POST.getlist("members")[:_MOST_SENT]])
     make = partial(GroupForm, people=people, stored=stored, members=inside)
     form, status = make(request.POST or None, initial={"version": version}), 200
     if request.method == "POST":
@@ -185,8 +191,8 @@ _changes_group: Final = declare(
         get="audit chain, member",
         query="group turns, members by name",
         write="agent, audit chain, audit row, membership",
-        trips=7,
-        reads=12,
+        trips=12,
+        reads=20,
         writes=15,
     ),
     on="POST",
@@ -194,7 +200,7 @@ _changes_group: Final = declare(
 
 
 @member(Role.AGENT)
-@costs(on="GET", query="group turns, members by name", trips=1, reads=10)
+@costs(on="GET", get="member", query="group turns, members by name", trips=2, reads=10)
 @_changes_group
 @get_or_post
 def away(request: TenantRequest) -> HttpResponse:
@@ -213,12 +219,13 @@ def agent(request: TenantRequest, user_id: str) -> HttpResponse:
 
 def _availability(request: TenantRequest, user_id: str, back: str) -> HttpResponse:
     tenant, is_other = request.tenant, back == _PAGE
-    _, _, found, known = _read(request)
-    person = next((one for one in members.with_ids(tenant.repository, known, [user_id]) if one.id == user_id), None)
+    _, _, found, known = _read(request, user_id) if is_other else _read(request)
+    known = members.with_ids(tenant.repository, known, [user_id, found.agent(user_id).stand_in])
+    person = next((one for one in known.people if one.id == user_id), None)
     if person is None or not person.is_agent:
         raise Http404
     of = found.agent(user_id)
-    people = offered_members(tenant.repository, known, also=[of.stand_in])
+    people = offered_members(tenant, known, but=user_id)
     make = partial(AvailabilityForm, people=people, of=of, has_capacity=is_other, today=roster.today(tenant))
     form, status = make(request.POST or None, initial={"version": of.version}), 200
     if request.method == "POST":

@@ -62,7 +62,7 @@ class Handover:
     count: int
     more: bool
     is_member: bool
-    known: AtHand  # of those who may have them
+    known: AtHand
 
 
 def former(tenant: TenantContext) -> list[FormerLoad]:
@@ -99,14 +99,13 @@ def look(tenant: TenantContext, user_id: str) -> Handover:
     calls: list[Callable[[], Any]] = [
         lambda: _read(tenant, user_id),
         lambda: members.member(tenant.repository, user_id),
-        lambda: members.at_hand(tenant.repository),
+        lambda: members.at_hand(tenant),
     ]
     (rows, more), person, known = fan_out(calls)
     name = person.name if person else next((row.resolver_name for row in rows), "")
     if person is None and not rows:
         raise NotFound(gettext("There is no such person."))
-    others = replace(known, people=tuple(m for m in known.people if m.id != user_id))
-    return Handover(user_id, name, len(rows), more, person is not None, others)
+    return Handover(user_id, name, len(rows), more, person is not None, known)
 
 
 def _read(tenant: TenantContext, user_id: str) -> tuple[list[SummaryItem], bool]:

@@ -189,9 +189,8 @@ def _entered(tenant: TenantContext, number: int, entry: str, *, by: str, edited:
     named = set[str]()
     if found.kind != EVENT and texts.mentions(found.body):
         before = [*(found.former_texts or ())][edited - 1 : edited] if edited else []
-        known = members.at_hand(tenant.repository)
         words = [word for text in (found, *before) for word in first_words(text.body)]
-        called = members.beginning_with(tenant.repository, known, words)
+        called = members.beginning_with(tenant.repository, words)
         named = {person.id for person in mentioned(found.body, called)}
         if edited:
             named -= {person.id for text in before for person in mentioned(text.body, called)}

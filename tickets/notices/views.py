@@ -1,4 +1,4 @@
-"""Show the inbox, follow and mute tickets, complete names that are mentioned, and stop mail by the link in it."""
+"""Show the inbox, follow and mute tickets, complete names of members, and stop mail by the link in it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import get_or_post, in_person, member, open_while_closing, public, unlimited
 from portal.web.costs import costs
 from tenants.membership import mail_choices, members
+from tenants.membership.forms import labels
 from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
@@ -60,10 +61,28 @@ def names(request: TenantRequest) -> JsonResponse:
     if typed:
         people, more = members.matching(tenant.repository, typed), False
     else:
-        known = members.at_hand(tenant.repository)
+        known = members.at_hand(tenant)
         people, more = list(known.people), not known.is_all
     shown = [{"name": one.name, "role": one.role.label} for one in people if one.id != tenant.user_id]
     return JsonResponse({"people": shown, "more": more})
+
+
+_TYPED_LIMIT: Final = 2000  # characters
+
+
+@member(Role.AGENT)
+@costs(query="members by name", trips=3, reads=50)
+@require_safe
+def people_options(request: TenantRequest) -> HttpResponse:
+    """Offer those who can have tickets for what is typed in the field `of`, or in the field `several`, behind the last
+    comma."""
+    tenant, several = request.tenant, request.GET.get("several", "")
+    typed = request.GET.get(several or request.GET.get("of", ""), "")[:_TYPED_LIMIT]
+    before, comma, last = typed.rpartition(",") if several else ("", "", typed)
+    sought, head = last.strip(), f"{before}{comma} " if comma else ""
+    found = members.matching(tenant.repository, sought) if sought else members.at_hand(tenant).people
+    options = [head + label for label in labels([one for one in found if one.is_agent], by_address=sought).values()]
+    return render(request, "tickets/_people_options.html", {"options": options})
 
 
 @member(Role.VIEWER)

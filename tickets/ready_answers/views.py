@@ -72,15 +72,15 @@ def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
     get="audit chain",
     query="members by name",
     write="audit chain, audit row, membership, ready answer",
-    trips=5,
-    reads=10,
+    trips=8,
+    reads=20,
     writes=30,
 )
 @get_or_post
 def new_answer(request: TenantRequest) -> HttpResponse:
     form = ReadyAnswerForm(
         request.POST or None,
-        people=_people(request, members.at_hand(request.tenant.repository)),
+        people=_people(request, members.at_hand(request.tenant)),
         may_share=request.tenant.is_admin,
         is_new=True,
         initial={"whose": "shared" if request.GET.get("whose") == "shared" else "mine"},
@@ -96,14 +96,14 @@ def new_answer(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ready answer", query="members by name", trips=1, reads=10)
+@costs(on="GET", get="member, ready answer", query="members by name", trips=2, reads=10)
 @costs(
     on="POST",
-    get="audit chain, ready answer",
+    get="audit chain, member, ready answer",
     query="members by name",
     write="audit chain, audit row, membership, ready answer",
-    trips=5,
-    reads=10,
+    trips=8,
+    reads=20,
     writes=40,
 )
 @get_or_post
@@ -111,7 +111,7 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     """Edit an answer; who may not change a shared one reads it."""
     read, aside = (
         partial(answer_reading.read, request.tenant, answer),
-        partial(members.at_hand, request.tenant.repository),
+        partial(members.at_hand, request.tenant),
     )
     item, known = alongside(read, aside=aside)
     people = _people(request, known, item.resolver)
@@ -177,7 +177,7 @@ def _refuse_changing(request: TenantRequest, item: ReadyAnswerItem) -> None:
 
 
 def _people(request: TenantRequest, known: AtHand, *also: str) -> OfferedMembers:
-    return offered_members(request.tenant.repository, known, also=filter(None, also))
+    return offered_members(request.tenant, known, also=filter(None, also))
 
 
 def _form_page(

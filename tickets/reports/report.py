@@ -159,7 +159,7 @@ def read(tenant: TenantContext, *, month: str, scope: MonthScope, value: str = "
     reads: list[Callable[[], Any]] = [
         partial(stored_counts.of_dashboard, repository, stored.LEADERS),
         partial(watermark.read, TICKETS, repository),
-        partial(members.at_hand, repository),
+        partial(members.at_hand, tenant),
         partial(members.member, repository, tenant.user_id),
     ]
     if value:

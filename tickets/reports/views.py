@@ -33,7 +33,13 @@ _CHOSEN: Final = {
 
 
 @member(Role.ADMIN)
-@costs(get="member, placed stream, watermark", query="aggregate, members by name", trips=2, reads=20)
+@costs(
+    get="member, placed stream, watermark",
+    query="aggregate, members by name",
+    trips=4,
+    reads=60,
+    room="those not at hand who have tickets",
+)
 @require_safe
 def report_page(request: TenantRequest) -> HttpResponse:
     """Show a month of the desk, or of one group, assignee, channel or tag."""
@@ -51,7 +57,13 @@ def report_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="member, placed stream, watermark", query="aggregate, members by name", trips=2, reads=20)
+@costs(
+    get="member, placed stream, watermark",
+    query="aggregate, members by name",
+    trips=4,
+    reads=60,
+    room="those not at hand who have tickets",
+)
 @require_safe
 def report_file(request: TenantRequest) -> HttpResponse:
     """Send the table of a report as CSV. Raises Invalid."""

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from portal.errors import Invalid
 from tenants.membership.forms import OfferedMembers
+from tenants.membership.members import AtHand
 from tickets.bulk_jobs.forms import NOBODY, BulkEditForm
 from tickets.custom_fields.definitions import Definitions
 from tickets.ready_answers.filling import PLACEHOLDERS
@@ -55,6 +56,7 @@ class Offered:
     """The choices of a form that the code does not declare: members, shared answers and endpoints, as ids and names."""
 
     people: OfferedMembers
+    known: AtHand
     answers: Choices
     webhooks: Choices
     defined: Definitions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -116,6 +116,14 @@ def rehearsal_page(
         for number, some in by_ticket
     ]
     return rehearsal_line(item) | {"tally": tally, "tickets": tickets, "more": more}
+
+
+def people_in(item: RehearsalItem, found: Iterable[RuleFinding]) -> Iterator[str]:
+    """Yield the members whom a rehearsal and what it found name."""
+    yield from (new for name, new, _times in json.loads(item.tally) if name == ASSIGNEE.name)
+    for one in found:
+        yield one.mail_to
+        yield from (who for name, *both in one.changes if name == ASSIGNEE.name for who in both)
 
 
 def _line(tenant: TenantContext, one: RuleFinding, names: Names) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +22,6 @@ from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
-from tenants.membership.members import NamesOnDemand
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
@@ -31,7 +31,7 @@ from tickets.ready_answers import answer_reading
 from tickets.rules import presenters, rehearsal_requests, rule_changes, runs, stored
 from tickets.rules.forms import Offered, RuleForm
 from tickets.rules.presenters import Names
-from tickets.rules.stored import RuleItem
+from tickets.rules.stored import RuleItem, RuleVersionItem
 from tickets.ticket.causes import Cause
 from tickets.ticket.fields import ASSIGNEE
 from tickets.ticket.stored import ActivityItem, activity, entry_id, ticket
@@ -41,25 +41,27 @@ _LATEST: Final = 5  # runs on the page of a rule
 
 
 def _read(request: TenantRequest, *more: Callable[[], Any]) -> tuple[list[Any], Names, Offered]:
-    """Read at the same time what rules name by ids, all rules, and what else a page needs: four Queries and more."""
+    """Read at the same time what rules name by ids, all rules, and what else a page needs: four Queries and more. Then
+    those whom rules name and who are not at hand: one BatchGetItem."""
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
-        partial(members.at_hand, tenant.repository),
+        partial(members.at_hand, tenant),
         partial(answer_reading.listed, tenant, shared=True, limit=_ANSWERS),
         partial(endpoints.listed, tenant.repository),
         partial(rule_changes.listed, tenant),
         *more,
     ]
-    people, (answers, _), webhooks, rules, *found = fan_out(reads)
+    first, (answers, _), webhooks, rules, *found = fan_out(reads)
+    known = members.with_ids(tenant.repository, first, _named_by(rules))
     titles = [(row.answer_id, row.title) for row in answers]
     urls = [(one.endpoint_id, one.url) for one in webhooks]
     named = {item.rule_id: item.name for item in rules}
-    names = Names(NamesOnDemand(tenant.repository, people), dict(titles), dict(urls), named)
-    agents = offered_members(tenant.repository, people, also=_named_by(rules))
-    return [rules, *found], names, Offered(agents, titles, urls, definitions.of(tenant))
+    names = Names(known.names, dict(titles), dict(urls), named)
+    agents = offered_members(tenant, known)
+    return [rules, *found], names, Offered(agents, known, titles, urls, definitions.of(tenant))
 
 
-def _named_by(rules: Iterable[RuleItem]) -> Iterator[str]:
+def _named_by(rules: Iterable[RuleItem | RuleVersionItem]) -> Iterator[str]:
     """Yield the members whom rules ask for, set and write to, and other words that stand in their places."""
     for rule in map(rule_changes.of_item, rules):
         yield from (rule.only.params.get("resolver", ""), rule.then.mail_to)
@@ -72,7 +74,7 @@ def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any
 
 
 @member(Role.ADMIN)
-@costs(query="members by name, ready answer, rule, webhook", trips=1, reads=20)
+@costs(get="member", query="members by name, ready answer, rule, webhook", trips=3, reads=30)
 @require_safe
 def list_rules(request: TenantRequest) -> HttpResponse:
     """List the rules in the order in which they run: four Queries in one round trip."""
@@ -82,14 +84,14 @@ def list_rules(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="members by name, ready answer, rule, webhook", trips=1, reads=20)
+@costs(on="GET", get="member", query="members by name, ready answer, rule, webhook", trips=3, reads=30)
 @costs(
     on="POST",
-    get="audit chain",
+    get="audit chain, member",
     query="members by name, ready answer, rule, webhook",
     write="audit chain, audit row, membership, rule",
-    trips=5,
-    reads=20,
+    trips=10,
+    reads=30,
     writes=20,
 )
 @get_or_post
@@ -109,14 +111,14 @@ def new_rule(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="rule", query="members by name, ready answer, rule, webhook", trips=1, reads=15)
+@costs(on="GET", get="member, rule", query="members by name, ready answer, rule, webhook", trips=3, reads=25)
 @costs(
     on="POST",
-    get="audit chain, rule",
+    get="audit chain, member, rule",
     query="members by name, ready answer, rule, webhook",
     write="audit chain, audit row, membership, rule, tenant",
-    trips=6,
-    reads=20,
+    trips=11,
+    reads=30,
     writes=25,
 )
 @get_or_post
@@ -156,18 +158,19 @@ def _form_page(
 
 
 @member(Role.ADMIN)
-@costs(get="rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=25)
+@costs(get="member, rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=3, reads=35)
 @require_safe
 def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Show one rule with its versions, its latest runs and its last rehearsal: one round trip."""
     tenant = request.tenant
-    (_, item, versions, last, (ran, _)), names, _ = _read(
+    (_, item, versions, last, (ran, _)), names, offered = _read(
         request,
         partial(rule_changes.find, tenant, rule),
         partial(rule_changes.versions, tenant, rule),
         partial(rehearsal_requests.last, tenant),
         partial(runs.listed, tenant, rule, limit=_LATEST),
     )
+    names = replace(names, people=members.names_of(tenant.repository, offered.known, _named_by(versions)))
     page = {
         "rule": _line(request, item, names) | {"revision": int(item.revision)},
         "rehearsal": presenters.rehearsal_line(last) if last and last.rule_id == rule else None,
@@ -226,7 +229,7 @@ def delete(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="rule", query="members by name, ready answer, rule, rule run, webhook", trips=1, reads=20)
+@costs(get="member, rule", query="members by name, ready answer, rule, rule run, webhook", trips=3, reads=30)
 @require_safe
 def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
     """Show a page of what a rule did, the newest first: one round trip."""
@@ -244,7 +247,7 @@ def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="rule, rule run, ticket", query="members by name, ready answer", trips=2, reads=20)
+@costs(on="GET", get="member, rule, rule run, ticket", query="members by name, ready answer", trips=4, reads=30)
 @costs(on="POST", get="rule run, ticket", query="ticket", write="rule run, ticket", trips=5, reads=10, writes=20)
 @get_or_post
 def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
@@ -263,7 +266,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     reads: list[Callable[[], Any]] = [
         partial(changing.read, tenant, number, consistent=False),
         partial(rule_changes.find_version, tenant, rule, int(found.version)),
-        partial(members.at_hand, tenant.repository),
+        partial(members.at_hand, tenant),
         partial(answer_reading.listed, tenant, shared=True, limit=_ANSWERS),
     ]
     if found.entry:
@@ -272,7 +275,8 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     summary, version, people, (answers, _), *entries = fan_out(reads)
     cause, ran = Cause.parse(found.cause), rule_changes.of_item(version)
     webhook = {ran.then.webhook: gettext("of the desk")}
-    names = Names(NamesOnDemand(tenant.repository, people), {a.answer_id: a.title for a in answers}, webhook, {})
+    known_as = members.names_of(tenant.repository, people, _named_by([version]))
+    names = Names(known_as, {a.answer_id: a.title for a in answers}, webhook, {})
     changes = [
         change
         for one in entries
@@ -294,18 +298,18 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
 @member(Role.ADMIN)
 @costs(
     on="GET",
-    get="rehearsal, rule",
+    get="member, rehearsal, rule",
     query="members by name, noted tickets, ready answer, rehearsal part, rule, tickets by status, webhook",
-    trips=3,
-    reads=45,
+    trips=5,
+    reads=55,
 )
 @costs(
     on="POST",
-    get="audit chain, rehearsal, rule",
+    get="audit chain, member, rehearsal, rule",
     query="members by name, ready answer, rule, webhook",
     write="audit chain, audit row, membership, rehearsal",
-    trips=5,
-    reads=25,
+    trips=10,
+    reads=35,
     writes=15,
 )
 @get_or_post
@@ -313,7 +317,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
 def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Say what a rehearsal will cost and begin one, or show how far the last one is and what it found."""
     tenant, first = request.tenant, request.GET.get("from", "1")
-    (_, item, last), names, _ = _read(
+    (_, item, last), names, offered = _read(
         request, partial(rule_changes.find, tenant, rule), partial(rehearsal_requests.last, tenant)
     )
     if request.method == "POST":
@@ -333,6 +337,8 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
         return render(request, "rules/rehearse.html", page)
     begin = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
     found, more = rehearsal_requests.findings(tenant, last, first=begin)
+    named = presenters.people_in(last, found)
+    names = replace(names, people=members.names_of(tenant.repository, offered.known, named))
     page |= {"rehearsal": presenters.rehearsal_page(tenant, last, names, found, more), "is_late": begin > 1}
     return render(request, "rules/rehearsal.html", page)
 
