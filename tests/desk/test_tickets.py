@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -492,11 +493,13 @@ def test_a_comment_that_was_added_is_not_asked_about_when_it_is_sent_again(world
     assert bob.send("/tickets/1/comment/", form).status_code == 302
     commenting.comment(world.context("alice", "acme"), 1, body="It is solved.")
     assert bob.send("/tickets/1/comment/", form).status_code == 302
-    # Of one's own changes nobody has to be told.
+    # Of one's own changes nobody has to be told, nor of those that nobody has made.
     other = form | {"body": "twice", "request_id": "b" * 32, "seen_at": seen_at(bob.get("/tickets/1/"))}
-    changing.edit(world.context("bob", "acme"), 1, priority=Priority.LOW, version=1)
+    mine = world.context("bob", "acme")
+    changing.edit(mine, 1, priority=Priority.LOW, version=1)
+    changing.edit(replace(mine, user_id="", user_name="Rule “Calm”"), 1, priority=Priority.NORMAL, version=2)
     assert bob.send("/tickets/1/comment/", other).status_code == 302
-    assert [entry[0] for entry in history(world, 1)] == ["event", "comment", "comment", "event", "comment"]
+    assert [entry[0] for entry in history(world, 1)] == ["event", "comment", "comment", "event", "event", "comment"]
 
 
 def test_a_conflict_is_about_what_both_changed(world: World) -> None:

@@ -154,6 +154,7 @@ def test_a_comment_becomes_a_ticket_with_its_files_and_a_link_on_both_sides(desk
     entry = next(one for one in timelines.ticket(bob, 1).activity if one.kind == "comment")
     asked = desk.browser("bob").get(f"/tickets/1/comments/{stored.entry_reference(entry.sk)}/split/")
     assert "and its 1 file become the description" in asked.content.decode()
+    assert asked.context["form"]["title"].value() == "Also, the door squeaks."
     first = split(desk)
     assert first["Location"].endswith("/tickets/3/")
     assert split(desk)["Location"].endswith("/tickets/3/")  # sent twice

@@ -194,11 +194,14 @@ def _is_over(tenant: TenantContext, summary: SummaryItem, digest: str, seen: str
 
 
 def _refuse_unseen(tenant: TenantContext, summary: SummaryItem, digest: str, seen: str) -> None:
-    """Raise Unseen where somebody else's entries came after this moment and this request has added nothing before."""
+    """Raise Unseen where somebody else's entries came after this moment and this request has added nothing before.
+
+    Changes that nobody has made do not count, such as those of a rule on a new ticket: nobody else is at work on it.
+    """
     if not seen or changing.updated_at(tenant, summary) <= seen:
         return
     news = timelines.news(tenant, int(summary.number), seen=seen)
-    others = [entry for entry in news if entry.author != tenant.user_id]
+    others = [one for one in news if one.author != tenant.user_id and (one.author or one.kind != "event")]
     if others and not _was_added(tenant, digest):
         raise Unseen(list(dict.fromkeys(entry.author_name for entry in others)))
 

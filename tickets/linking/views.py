@@ -10,6 +10,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid
+from portal.web import markdown
 from portal.web.access import get_or_post, member
 from portal.web.costs import costs
 from portal.web.middleware import is_piece
@@ -157,6 +158,6 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
 
 
 def _first_line(text: str) -> str:
-    """Return the beginning of a text as a title."""
-    lines = (line.strip(" #>*-") for line in text.splitlines())
+    """Return the first line of a text in Markdown as a title."""
+    lines = (markdown.render(line).striptags() for line in text.splitlines())
     return texts.line(next(filter(None, lines), ""))[: fields.TITLE_LIMIT]
