@@ -5,6 +5,7 @@ A scenario says what its processes do and which figures must be empty; everythin
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import tempfile
@@ -40,11 +41,11 @@ CANNOT_TELL: Final = 3  # exit status
 STEP: Final = 0.05  # seconds between two looks
 LOOK: Final = 0.3  # the same, at what many items tell
 LEASE_SECONDS: Final = 1.5  # of what processes hold that are killed
-DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything
-_AT_ONCE: Final = 8  # tickets that are opened
+DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything, or nothing is done any more
 JOB_SECONDS: Final = 3600.0  # until a move or a resharding is over
 _T = TypeVar("_T")
 Option = dict[str, Any]  # as `add_argument` takes it
+Say = Callable[[str], object]
 
 
 class TortureFailed(PortalError):
@@ -67,14 +68,21 @@ def patiently(call: Callable[[], _T]) -> _T:
     return retrying(call, again=lambda error: isinstance(error, Unavailable), attempts=20, first=1.0, longest=10.0)
 
 
+def signalled(process: Process, number: int) -> bool:
+    """Send a process a signal; False where it has ended."""
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, number)
+        return True
+    return False
+
+
 class Torture:
     """A running torture: its plan, tenants and processes by role, and how many of each were killed.
 
     `must_be_empty` names the figures that are wrong unless they are empty or 0, `must_be` those with one right value.
-    `follower` is the role of the process that applies the stream.
+    `follower` is the role of the process that applies the stream. The docstring of its module is the command's help.
     """
 
-    help: ClassVar[str]
     options: ClassVar[Mapping[str, Option]]
     must_be_empty: ClassVar[Sequence[str]] = ()
     must_be: ClassVar[Mapping[str, Any]] = {}
@@ -110,9 +118,13 @@ class Torture:
     # --- tenants ---
 
     @property
+    def ids(self) -> list[str]:
+        return [tenant.tenant_id for tenant in self.tenants]
+
+    @property
     def tenant_id(self) -> str:
         """The first tenant, or "" before there is one."""
-        return self.tenants[0].tenant_id if self.tenants else ""
+        return self.ids[0] if self.tenants else ""
 
     def make_tenants(self, many: int = 1) -> None:
         name = uuid.uuid4().hex[:8]
@@ -120,16 +132,16 @@ class Torture:
             slug = f"torture-{name}-{n}"
             self.tenants.append(tenant_lifecycle.create(name=f"Torture {n}", slug=slug, shards=1, by=SYSTEM))
 
-    def open_tickets(self, many: int) -> None:
+    def open_tickets(self, many: int, at_once: int = 8) -> None:
         tenant = context.for_system(self.tenants[0])
         with self.stage("Opening tickets", many) as progress:
-            for start in range(0, many, _AT_ONCE):
-                numbers = range(start, min(start + _AT_ONCE, many))
+            for start in range(0, many, at_once):
+                numbers = range(start, min(start + at_once, many))
                 fan_out([partial(creating.create, tenant, title=f"Quiet {number}") for number in numbers])
                 progress.advance(len(numbers))
 
-    def repository(self) -> Store:
-        return context.for_system(tenant_directory.get(self.tenant_id)).repository
+    def repository(self, tenant_id: str = "") -> Store:
+        return context.for_system(tenant_directory.get(tenant_id or self.tenant_id)).repository
 
     # --- processes ---
 
@@ -179,30 +191,28 @@ class Torture:
             if any(process.poll() is not None for process in self.running.get(role, ())):
                 raise TortureFailed(f"A {role} has ended: {self.printed(role)}")
 
-    def end(self, role: str, *, seconds: float = 0) -> None:
-        """End the processes of a role at once, or let them finish for so many seconds."""
-        for process in self.running.pop(role, []):
-            if seconds:
-                process.stop(seconds=seconds)
-            else:
-                process.kill()
+    def end(self, *roles: str, seconds: float = 0) -> None:
+        """End the processes of these roles at once, or let them finish for so many seconds."""
+        for process in [one for role in roles for one in self.running.pop(role, [])]:
+            process.stop(seconds=seconds) if seconds else process.kill()
 
-    def journals(self, role: str) -> list[list[dict[str, Any]]]:
-        return [list(lines(path)) for path in sorted(self.folder.glob(f"{role}-*.jsonl"))]
-
-    def told(self, role: str) -> list[dict[str, Any]]:
-        return [line for journal in self.journals(role) for line in journal]
+    def told(self, *roles: str) -> list[dict[str, Any]]:
+        """Return what the processes of these roles have told, in the order of their starts."""
+        paths = [path for role in roles for path in sorted(self.folder.glob(f"{role}-*.jsonl"))]
+        return [line for path in paths for line in lines(path)]
 
     def last_told(self, role: str, name: str) -> int:
         """Add up the last value of a figure that each process of a role has told."""
-        return sum(journal[-1].get(name, 0) for journal in self.journals(role) if journal)
+        journals = [list(lines(path)) for path in self.folder.glob(f"{role}-*.jsonl")]
+        return sum(journal[-1].get(name, 0) for journal in journals if journal)
 
-    def printed(self, role: str) -> str:
-        """Return the end of what the processes of this role have printed."""
-        texts = [path.read_text(errors="replace").strip() for path in sorted(self.folder.glob(f"{role}-*.log"))]
+    def printed(self, *roles: str) -> str:
+        """Return the end of what the processes of these roles have printed."""
+        paths = [path for role in roles for path in sorted(self.folder.glob(f"{role}-*.log"))]
+        texts = [path.read_text(errors="replace").strip() for path in paths]
         return " / ".join(text[-800:] for text in texts if text)[-2400:] or "it printed nothing"
 
-    # --- faults ---
+    # --- faults and jobs ---
 
     def inject(
         self,
@@ -233,41 +243,40 @@ class Torture:
             if ended and not todo and not go_on(written):
                 return
 
-    # --- jobs ---
-
     def carry_out(
         self,
         work: Work,
-        points: list[str],
+        order: Sequence[str],
+        points: Sequence[str],
         *,
         is_over: Callable[[], bool],
-        seconds: float,
         alive: Sequence[str],
-        say: Callable[[str], object],
-        **how: Any,
+        say: Say,
     ) -> list[str]:
         """Let one worker after the other do a job, and kill it some time after it has told of a phase that is due.
 
-        `points` are the phases, in their order; the time is up to so many seconds. Returns the phases in which a
-        worker was killed. Raises TortureFailed.
+        `points` are the phases of the kills, of which all come in this `order`. Half of the time that the job's
+        copies take, so that much is done and much is not. Returns the phases in which a worker was killed. Raises
+        TortureFailed.
         """
         rng, killed, until = self.rng(), list[str](), time.monotonic() + JOB_SECONDS
+        todo, most = sorted(points, key=order.index), self.plan.tickets / self.plan.rate / 2
         while time.monotonic() < until:
             before = len(self.told("mover"))
-            worker = self.start("mover", work, **how)
+            worker = self.start("mover", work, tenant_id=self.tenant_id, rate=self.plan.rate)
             while worker.poll() is None:
                 phases = [line["phase"] for line in self.told("mover")[before:]]
                 say(phases[-1] if phases else "beginning")
-                if points and points[0] in phases:
-                    time.sleep(rng.uniform(0, seconds))
+                if todo and todo[0] in phases:
+                    time.sleep(rng.uniform(0, most))
                     if worker.poll() is None:
                         worker.kill()
-                        killed.append(points[0])
-                    points.pop(0)
+                        killed.append(todo[0])
+                    todo.pop(0)
                     break
                 time.sleep(STEP)
                 self.refuse_dead(*alive)
-            self.end("mover", seconds=0)
+            self.end("mover")
             if patiently(is_over):
                 return killed
         raise TortureFailed("The job came to no end.")
@@ -280,11 +289,11 @@ class Torture:
         while not done():
             self.refuse_dead(*alive)
             if time.monotonic() > until:
-                raise TortureFailed("The processes came to nothing.")
+                raise TortureFailed(f"The processes came to nothing. {self.printed(*self.running)}")
             time.sleep(STEP)
 
     def wait_while_it_moves(
-        self, look: Callable[[], tuple[bool, object]], say: Callable[[str], object], *replace: str, seconds: float
+        self, look: Callable[[], tuple[bool, object]], say: Say, *replace: str, seconds: float
     ) -> None:
         """Wait until a look says that all is done; end, too, when what it sees has stayed the same for so long.
 
@@ -301,51 +310,47 @@ class Torture:
             self.replace_dead(*replace)
             time.sleep(LOOK)
 
-    def wait_for_first(self, *roles: str) -> None:
-        self.wait_until(lambda: all(self.told(role) for role in roles), *roles)
-
     def wait_for_more(self, role: str, many: int, *alive: str) -> None:
         """Wait until the processes of a role have told so many lines more than now."""
         wanted = len(self.told(role)) + many
         self.wait_until(lambda: len(self.told(role)) >= wanted, *alive)
 
-    def drain(self, say: Callable[[str], object] = lambda _: None) -> None:
+    def drain(self, say: Say = lambda _: None) -> None:
         """Wait until everything written so far is counted. Raises TortureFailed."""
-        for tenant in self.tenants:
-            repository = context.for_system(tenant_directory.get(tenant.tenant_id)).repository
+        for tenant_id in self.ids:
             try:
-                stream_barrier.wait_until_applied(repository, timeout=DRAIN_SECONDS, say=say)
+                stream_barrier.wait_until_applied(self.repository(tenant_id), timeout=DRAIN_SECONDS, say=say)
             except WorkerAway as away:
                 raise TortureFailed(f"The {self.follower} came to no end: {self.printed(self.follower)}") from away
 
     def remove(self) -> None:
         """End everybody, and delete the tenants with what they have; the follower ends last, because it writes too."""
-        for role in set(self.running) - {self.follower}:
-            self.end(role)
-        if self.follower:
-            for tenant in self.tenants:
-                patiently(partial(cleanup.delete_content, tenant.tenant_id))
-                with suppress(WorkerAway):
-                    stream_barrier.wait_until_applied(
-                        Store("tenant", tenant.tenant_id), timeout=DRAIN_SECONDS, say=lambda _: None
-                    )
-            self.end(self.follower, seconds=30)
-        for tenant in self.tenants:
-            patiently(partial(cleanup.delete_tenant, tenant.tenant_id))
+        self.end(*set(self.running) - {self.follower})
+        for tenant_id in self.ids if self.follower else ():
+            patiently(partial(cleanup.delete_content, tenant_id))
+            with suppress(WorkerAway):
+                pool = Store("tenant", tenant_id)
+                stream_barrier.wait_until_applied(pool, timeout=DRAIN_SECONDS, say=lambda _: None)
+        self.end(self.follower, seconds=30)
+        for tenant_id in self.ids:
+            patiently(partial(cleanup.delete_tenant, tenant_id))
 
 
 class TortureCommand(PortalCommand):
     """`manage.py torture_...`: carries a scenario out, and fails where its figures are wrong."""
 
     costs = None  # it does whatever people do
-
+    again = "What it has made may be left behind, in tenants whose names begin with torture."
     scenario: ClassVar[type[Torture]]
 
     @classmethod
     def of(cls, scenario: type[Torture]) -> type[TortureCommand]:
-        return type("Command", (cls,), {"scenario": scenario, "help": scenario.help, "__module__": scenario.__module__})
-
-    again = "What it has made may be left behind, in tenants whose names begin with torture."
+        """Return the command of a scenario, with the docstring of its module for help."""
+        module = inspect.getmodule(scenario)
+        needs = "Needs DEBUG=1 and a local engine. Tenants are removed in the end. " if scenario.needs_engine else ""
+        status = "Exit status: 0 nothing is wrong; 1 something is, or it failed; 3 it could not be told."
+        text = " ".join((module.__doc__ or "").split()) if module else ""
+        return type("Command", (cls,), {"scenario": scenario, "help": f"{text} {needs}{status}"})
 
     def add_arguments(self, parser: CommandParser) -> None:
         for name, option in self.scenario.options.items():
@@ -357,8 +362,7 @@ class TortureCommand(PortalCommand):
         if self.scenario.needs_engine:
             cleanup.refuse_in_production()
         plan = Namespace(**{name: options[name] for name in self.scenario.options})
-        plan.seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
-        self.stdout.write(f"Seed {plan.seed}.")
+        plan.seed = proof_report.seed(options, self.stdout)
         with patch.dict(os.environ, self.scenario.environ), tempfile.TemporaryDirectory(prefix="torture-") as folder:
             run, began = self.scenario(plan, Path(folder), partial(Progress, self)), time.monotonic()
             try:
@@ -379,11 +383,3 @@ class TortureCommand(PortalCommand):
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else [str(one) for one in value]
-
-
-def signalled(process: Process, number: int) -> bool:
-    """Send a process a signal; False where it has ended."""
-    with suppress(ProcessLookupError):
-        os.kill(process.pid, number)
-        return True
-    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -28,6 +29,13 @@ def add_options(parser: CommandParser, *, html: bool = True) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for machines")
     if html:
         parser.add_argument("--html", type=Path, metavar="FILE", help="write the report for people, one file")
+
+
+def seed(options: Mapping[str, Any], output: _Output) -> int:
+    """Return the seed that was asked for, or a new one, and print it."""
+    found = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
+    output.write(f"Seed {found}.")
+    return int(found)
 
 
 def write(options: Mapping[str, Any], found: Found, *, title: str = "", drawn: Found | None = None) -> None:

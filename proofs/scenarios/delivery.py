@@ -2,6 +2,7 @@
 
 The expected events follow from the tickets' timelines, which a transaction writes together with the outbox. Three
 things are asked: has each event arrived; do those that arrived twice have the same id; is anything still pending.
+What each writer does follows from the seed; how the processes meet does not. Rows of the outbox stay until their TTL.
 """
 
 from __future__ import annotations
@@ -151,14 +152,6 @@ def expected(tenant_id: str) -> set[EventKey]:
 
 
 class Delivery(Torture):
-    help = (
-        "Torture what leaves the desks, on the running engine: writers change the tickets of temporary tenants, "
-        "dispatchers and consumers bring what they tell to a receiver on this machine, and all three are killed at any "
-        "moment. Then each event that the tickets' timelines know of must have arrived, under one id, and nothing may "
-        "be pending. Needs DEBUG=1 and a local engine. What each writer does follows from --seed; how the processes "
-        "meet does not. Tenants and tickets are removed in the end; rows of the outbox stay until their TTL. "
-        "Exit status: 0 all arrived; 1 something was lost, came under two ids or too often, or is pending."
-    )
     options: ClassVar = {
         "events": count(2_000, "N", "to write"),
         "kills": count(12, "K", "of all processes", 0),
@@ -177,11 +170,8 @@ class Delivery(Torture):
         QueueTransport().create_all()
         self.make_tenants(plan.tenants)
         with self.receiver.serving() as address:
-            ids, portion = (
-                [tenant.tenant_id for tenant in self.tenants],
-                max(_LEAST, plan.events // plan.writers // _PORTIONS),
-            )
-            writers = {"writer": (plan.writers, write, {"tenants": ids, "events": portion})}
+            portion = max(_LEAST, plan.events // plan.writers // _PORTIONS)
+            writers = {"writer": (plan.writers, write, {"tenants": self.ids, "events": portion})}
             self.start_all(
                 **writers,
                 dispatcher=(plan.dispatchers, load.dispatch, {}),
@@ -200,20 +190,17 @@ class Delivery(Torture):
                 kills, replace = self.kills_in_turn(ROLES), ROLES[1:]
                 self.inject(kills, "writer", plan.events, progress.advance, replace=replace, go_on=go_on)
                 self.wait_while_it_moves(self._look, progress.label, *replace, seconds=PATIENCE)
-            for role in ROLES:
-                self.end(role)
-        told = [patiently(partial(expected, tenant.tenant_id)) for tenant in self.tenants]
-        self.expected = set[EventKey]().union(*told)
+            self.end(*ROLES)
+        self.expected = set[EventKey]().union(*(patiently(partial(expected, one)) for one in self.ids))
 
     def _look(self) -> tuple[bool, object]:
         self.pending = patiently(self._pending)
         return not self.pending, f"{self.pending} rows are pending, {self.receiver.arrivals.total()} arrived"
 
     def _pending(self) -> int:
-        ours = {tenant.tenant_id for tenant in self.tenants}
         far = clock.stamp(clock.now().replace(year=9999))
         found = [key for n in range(SHARDS) for key in outbox_rows.due(n, until=far, limit=_PENDING_LOOK)]
-        return sum(row_parts(key.event_id)[0] in ours for key in found)
+        return sum(row_parts(key.event_id)[0] in self.ids for key in found)
 
     def figures(self) -> dict[str, Any]:
         ids, arrivals = self.receiver.ids, self.receiver.arrivals

@@ -1,8 +1,8 @@
 """Kill what receives, files, answers and sends letters, and ask whether each was filed once and each answer was sent.
 
-A mail program sends letters by SMTP and sends one again until it was taken, as mail servers do. An agent answers each
-ticket that comes of it. Three things are asked: is each letter one ticket; has each answer reached the mail server of
-the customers; does the ticket say so.
+A mail program sends letters by SMTP to temporary desks and sends one again until it was taken, as mail servers do. An
+agent answers each ticket that comes of it. Three things are asked: is each letter one ticket; has each answer reached
+a mail server on this machine; does the ticket say so. Rows of the outbox stay until their TTL.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import email
 import email.policy
 import re
 import smtplib
-import socket
 import threading
 import time
 from collections import Counter
@@ -19,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from email.message import EmailMessage
-from functools import partial
 from typing import Any, ClassVar, Final
 
 from aiosmtpd.controller import Controller
@@ -29,11 +27,12 @@ from django.core.management import call_command
 from delivery.queues import queue_readers
 from delivery.queues.queue_transport import QueueTransport
 from portal.dynamo.store import Store
+from portal.engines.endpoint import free_port
 from portal.objects import object_store
 from portal.objects.object_store import ObjectStore
 from proofs import stored
 from proofs.forked import Journal
-from proofs.harness import Torture, TortureFailed, count, patiently
+from proofs.harness import DRAIN_SECONDS, Torture, TortureFailed, count, patiently
 from proofs.scenarios import load
 from tickets.desk import commenting
 from tickets.letters import reconciling, smtp_receiver
@@ -45,7 +44,6 @@ from tickets.ticket.stored import SENT, ActivityItem, SummaryItem
 ROLES: Final = ("receiver", "worker", "dispatcher", "agent")
 _HOST: Final = "127.0.0.1"
 _RETRY: Final = 0.2  # seconds until a letter that was not taken is sent again
-PATIENCE: Final = 240.0  # seconds without any progress, after which it is given up
 _ANSWER: Final = re.compile(r"Answer to (letter \d+)\b")
 
 
@@ -117,19 +115,7 @@ class CustomersMail:
             controller.stop()
 
 
-def free_port() -> int:
-    with socket.create_server((_HOST, 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
 class Letters(Torture):
-    help = (
-        "Torture the mail of desks, on the running engine: letters come in by SMTP to temporary tenants, an agent "
-        "answers each, and the processes that receive, file, answer and send are killed at any moment. Then each "
-        "letter must be one ticket, and each answer must have come to a mail server on this machine. Needs DEBUG=1 and "
-        "a local engine. Tenants, tickets and letters are removed in the end; rows of the outbox stay until their TTL. "
-        "Exit status: 0 each was filed once and answered; 1 something was lost, filed twice, not sent or not marked."
-    )
     options: ClassVar = {
         "letters": count(1_000, "N", "to send"),
         "kills": count(12, "K", "of all processes", 0),
@@ -147,7 +133,6 @@ class Letters(Torture):
         queue_readers.create_missing()
         object_store.create_bucket()
         self.make_tenants(plan.tenants)
-        ids = [tenant.tenant_id for tenant in self.tenants]
         addresses = [f"{tenant.slug}@{settings.MAIL_DOMAIN}" for tenant in self.tenants]
         with ExitStack() as context:
             customers, port = context.enter_context(self.customers.serving()), free_port()
@@ -155,15 +140,14 @@ class Letters(Torture):
                 receiver=(1, receive, {"port": port}),
                 worker=(plan.workers, work, {"port": customers, "visible": plan.visible}),
                 dispatcher=(1, load.dispatch, {}),
-                agent=(1, answer, {"tenants": ids}),
+                agent=(1, answer, {"tenants": self.ids}),
                 writer=(1, write, {"port": port, "addresses": addresses, "letters": plan.letters}),
             )
             with self.stage("Writing letters", plan.letters) as progress:
                 self.inject(self.kills_in_turn(ROLES), "writer", plan.letters, progress.advance, replace=ROLES)
-                self.wait_while_it_moves(self._are_answered, progress.label, *ROLES, seconds=PATIENCE)
+                self.wait_while_it_moves(self._are_answered, progress.label, *ROLES, seconds=DRAIN_SECONDS)
                 self._reconcile()
-            for role in ("writer", *ROLES):
-                self.end(role)
+            self.end("writer", *ROLES)
 
     def _are_answered(self) -> tuple[bool, object]:
         self._look()
@@ -180,8 +164,8 @@ class Letters(Torture):
     def _look(self) -> None:
         """Read which tickets there are by title, and to which an answer is marked as sent."""
         self.tickets, self.marked = Counter[str](), set[str]()
-        for tenant in self.tenants:
-            for _, items in patiently(partial(_collections, tenant.tenant_id)):
+        for tenant_id in self.ids:
+            for _, items in patiently(lambda: list(stored.collections(Store("tenant", tenant_id)))):  # noqa: B023
                 titles = [item.title for item in items if isinstance(item, SummaryItem)]
                 self.tickets.update(titles)
                 if any(isinstance(item, ActivityItem) and item.delivery == SENT for item in items):
@@ -189,7 +173,9 @@ class Letters(Torture):
 
     def figures(self) -> dict[str, Any]:
         sent = {f"letter {number}" for number in range(1, self.plan.letters + 1)}
-        rows = [row for tenant in self.tenants for row in patiently(partial(_ledger, tenant.tenant_id))]
+        rows = [
+            row for tenant_id in self.ids for row in Store("tenant", tenant_id).query_all(LedgerRow, letter_rows.ledger)
+        ]
         doubles = sum(self.customers.answers.values()) - len(self.customers.answers)
         return {
             "letters": len(sent),
@@ -204,13 +190,5 @@ class Letters(Torture):
         }
 
 
-def _collections(tenant_id: str) -> list[Any]:
-    return list(stored.collections(Store("tenant", tenant_id)))
-
-
 def _incoming() -> list[str]:
     return [one.key for one in ObjectStore("delivery").list(INCOMING)]
-
-
-def _ledger(tenant_id: str) -> list[Any]:
-    return list(Store("tenant", tenant_id).query_all(LedgerRow, letter_rows.ledger))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from django.core.management import call_command
 
@@ -23,12 +23,18 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
-from tickets.ticket.fields import MOVES, Priority, Status
+from tickets.ticket import stored
+from tickets.ticket.fields import MOVES, Priority
+from tickets.ticket.stored import SummaryItem
 
 LIVE: Final = 60  # tickets of one writer in one tenant; above it deletes
 BULK: Final = (8, 40)  # tickets in one transaction
 TAGS: Final = [f"tag-{n}" for n in range(12)]
 TELL_EVERY: Final = 50  # events
+WAYS: Final = {
+    "create": 18, "comment": 14, "answer": 8, "move": 14, "edit": 8, "prioritise": 6, "assign": 10, "bulk": 14,
+    "delete": 4, "comment on any": 4,
+}  # fmt: skip
 
 # What leaves the desks is held back by nothing but kills.
 UNBOUNDED: Final = dict.fromkeys(("DELIVERY_IN_FLIGHT", "DELIVERY_PER_SECOND", "DELIVERY_BURST"), "100000")
@@ -53,7 +59,7 @@ class Desk:
 
     customer: TenantContext
     agent: TenantContext
-    mine: list[TicketState] = field(default_factory=list)
+    mine: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -65,7 +71,6 @@ class Writer:
     pause: float = 0.0
     on_any: bool = True
     events: int = 0
-    operations: int = 0
     refused: int = 0
 
     def run(self, events: int, tell: Callable[[], object]) -> None:
@@ -73,114 +78,67 @@ class Writer:
         told = 0
         while self.events < events:
             time.sleep(self.pause)
-            desk = self.rng.choice(self.desks)
-            do = self._draw(desk)
             try:
-                self.events += do(desk)
+                self.events += self._write(self.rng.choice(self.desks))
             except (Conflict, NotFound, Invalid):
                 self.refused += 1  # another writer was faster
             except Unavailable:
                 self.refused += 1
-                time.sleep(0.2)  # a shared machine; what is known of the tickets may be wrong now
-                for number in [ticket.number for ticket in desk.mine]:
-                    self._learn(desk, number)
-            self.operations += 1
+                time.sleep(0.2)  # a shared machine
             if self.events - told >= (TELL_EVERY if told else 1):
                 told = self.events
                 tell()
         tell()
 
-    def _draw(self, desk: Desk) -> Callable[[Desk], int]:
-        ways = {
-            self._create: 18, self._comment: 14, self._answer: 8, self._move: 14, self._edit: 8, self._prioritise: 6,
-            self._assign: 10, self._bulk: 14, self._delete: 4, self._comment_on_any: 4 if self.on_any else 0,
-        }  # fmt: skip
-        if len(desk.mine) < BULK[0]:
-            return self._create
-        if len(desk.mine) >= LIVE:
-            return self._delete
-        return self.rng.choices([*ways], [*ways.values()])[0]
+    def _write(self, desk: Desk) -> int:
+        """Write in one way, and return how many summaries that changed."""
+        rng, agent = self.rng, desk.agent
+        ways = WAYS if self.on_any else {way: share for way, share in WAYS.items() if way != "comment on any"}
+        (way,) = rng.choices([*ways], [*ways.values()])
+        if way == "create" or len(desk.mine) < BULK[0]:
+            priority = rng.choice(list(Priority))
+            desk.mine.append(creating.create(desk.customer, title="Torture", priority=priority, tags=self._some_tags()))
+        elif way == "delete" or len(desk.mine) >= LIVE:
+            cleanup.delete_summary(agent.tenant_id, desk.mine.pop(rng.randrange(len(desk.mine))))
+        elif way == "comment":
+            who, internal = rng.choice([desk.customer, agent]), rng.random() < 0.2
+            commenting.comment(who, rng.choice(desk.mine), body="Again.", internal=internal)
+        elif way == "comment on any":
+            commenting.comment(agent, rng.randint(1, max(desk.mine)), body="Me too.")
+        elif way == "bulk":
+            states = self._read(desk, rng.sample(desk.mine, min(len(desk.mine), rng.randint(*BULK))))
+            same = [one for one in states if one.status is states[0].status]
+            bulk.change_status(agent, same, to=rng.choice(MOVES[states[0].status]))
+            return len(same)
+        else:
+            self._change(way, desk, self._read(desk, [rng.choice(desk.mine)])[0])
+        return 1
+
+    def _change(self, way: str, desk: Desk, now: TicketState) -> None:
+        agent, number, version = desk.agent, now.number, now.version
+        to, priority = self.rng.choice(MOVES[now.status]), self.rng.choice(list(Priority))
+        if way == "answer":
+            commenting.comment(agent, number, body="Thus.", then=to)
+        elif way == "move":
+            changing.change_status(agent, number, to=to, version=version)
+        elif way == "edit":
+            what = {"title": f"Torture {self.events}", "description": "", "priority": priority}
+            changing.edit(agent, number, version=version, tags=self._some_tags(), **what)
+        elif way == "prioritise":
+            changing.change(agent, number, changing.Wishes(priority=priority), version=version)
+        else:
+            changing.assign(agent, number, to="" if now.resolver else agent.user_id, version=version)
 
     def _some_tags(self) -> list[str]:
         return self.rng.sample(TAGS, self.rng.randrange(4))
 
-    def _any(self, desk: Desk) -> TicketState:
-        return self.rng.choice(desk.mine)
-
-    def _changed(self, desk: Desk, ticket: TicketState, **to: Any) -> int:
-        """Remember what a change has made of a ticket."""
-        desk.mine[desk.mine.index(ticket)] = replace(ticket, version=ticket.version + 1, **to)
-        return 1
-
-    def _create(self, desk: Desk) -> int:
-        priority, tags = self.rng.choice(list(Priority)), self._some_tags()
-        number = creating.create(desk.customer, title="Torture", priority=priority, tags=tags)
-        desk.mine.append(TicketState(number, 1, Status.OPEN, ""))
-        return 1
-
-    def _comment(self, desk: Desk) -> int:
-        who, internal = self.rng.choice([desk.customer, desk.agent]), self.rng.random() < 0.2
-        commenting.comment(who, self._any(desk).number, body="Again.", internal=internal)
-        return 1
-
-    def _comment_on_any(self, desk: Desk) -> int:
-        number = self.rng.randint(1, max(ticket.number for ticket in desk.mine))
-        commenting.comment(desk.agent, number, body="Me too.")
-        return 1
-
-    def _answer(self, desk: Desk) -> int:
-        ticket = self._any(desk)
-        to = self.rng.choice(MOVES[ticket.status])
-        commenting.comment(desk.agent, ticket.number, body="Thus.", then=to)
-        return self._changed(desk, ticket, status=to)
-
-    def _move(self, desk: Desk) -> int:
-        ticket = self._any(desk)
-        to = self.rng.choice(MOVES[ticket.status])
-        changing.change_status(desk.agent, ticket.number, to=to, version=ticket.version)
-        return self._changed(desk, ticket, status=to)
-
-    def _edit(self, desk: Desk) -> int:
-        ticket = self._any(desk)
-        changing.edit(
-            desk.agent, ticket.number, version=ticket.version, title=f"Torture {self.operations}", description="",
-            priority=self.rng.choice(list(Priority)), tags=self._some_tags(),
-        )  # fmt: skip
-        return self._changed(desk, ticket)
-
-    def _prioritise(self, desk: Desk) -> int:
-        ticket, to = self._any(desk), self.rng.choice(list(Priority))
-        changing.change(desk.agent, ticket.number, changing.Wishes(priority=to), version=ticket.version)
-        self._learn(desk, ticket.number)
-        return 1
-
-    def _assign(self, desk: Desk) -> int:
-        ticket = self._any(desk)
-        to = "" if ticket.resolver else desk.agent.user_id
-        changing.assign(desk.agent, ticket.number, to=to, version=ticket.version)
-        return self._changed(desk, ticket, resolver=to)
-
-    def _bulk(self, desk: Desk) -> int:
-        status = self._any(desk).status
-        some = [ticket for ticket in desk.mine if ticket.status is status][: self.rng.randint(*BULK)]
-        to = self.rng.choice(MOVES[status])
-        bulk.change_status(desk.agent, some, to=to)
-        return sum(self._changed(desk, ticket, status=to) for ticket in some)
-
-    def _delete(self, desk: Desk) -> int:
-        ticket = desk.mine.pop(self.rng.randrange(len(desk.mine)))
-        cleanup.delete_summary(desk.agent.tenant_id, ticket.number)
-        return 1
-
-    def _learn(self, desk: Desk, number: int) -> None:
-        """Read a ticket of its own as it is now."""
-        (ticket,) = (ticket for ticket in desk.mine if ticket.number == number)
-        try:
-            desk.mine[desk.mine.index(ticket)] = TicketState.of(changing.read(desk.agent, number))
-        except NotFound:
-            desk.mine.remove(ticket)
-        except Unavailable:
-            return
+    def _read(self, desk: Desk, numbers: Sequence[int]) -> list[TicketState]:
+        """Read tickets as they are now. Raises NotFound where none is there."""
+        wanted = [(stored.ticket, (number,), stored.SUMMARY) for number in numbers]
+        found = desk.agent.repository.get_many(SummaryItem, wanted, consistent=True)
+        if states := [TicketState.of(item) for item in found if item]:
+            return states
+        raise NotFound("Nothing of it is there any more.")
 
 
 def desks(tenants: Sequence[str]) -> list[Desk]:

@@ -1,4 +1,10 @@
-"""Move a desk under load, kill the process that moves it, and look for everything that was acknowledged."""
+"""Move a desk under load to tables of its own, kill the process that moves it at step after step, and look for
+everything that was acknowledged.
+
+Writers open, change and comment on tickets, and readers look at them. In the end all that was acknowledged must be at
+the new place once, no read may have failed, both copies must be equal, and a recount must find the dashboards exact.
+The longest write is a figure. Waits for processes are shortened; its worker takes the streams from others.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,6 @@ import statistics
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
@@ -19,9 +24,10 @@ from portal.errors import PortalError
 from portal.management.command import placement
 from proofs import stored
 from proofs.forked import Journal, repeat
-from proofs.harness import Torture, count, decimal, patiently
+from proofs.harness import Say, Torture, count, decimal, patiently
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import context, placements, tenant_directory
+from tenants.tenancy.context import TenantContext
 from tickets.desk import changing, commenting, creating, lists
 from tickets.jobs.leased_job import TakenOver
 from tickets.moving import copy_check, move_requests, place_changes
@@ -38,29 +44,33 @@ _ALIVE: Final = ("reader", "writer", "follower")
 _POINTS: Final = ("copying", "holding", "announcing", "verifying", "catching")  # of kills, those that matter most first
 
 
+def current(tenant_id: str) -> TenantContext:
+    """Return the tenant as this process knows it, which trusts that for half a second."""
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
+    return context.for_system(tenant_directory.get(tenant_id))
+
+
 def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int) -> None:
     """Open tickets, comment and change; note each acknowledged write, its duration and how much of that it was held,
     in seconds. Some are sent with the knowledge of the one before.
     """
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
-    waits, wait = list[float](), fencing.wait_while_held
-    tenant = context.for_system(tenant_directory.get(tenant_id))
+    tenant, held, wait = current(tenant_id), list[float](), fencing.wait_while_held
 
-    def noted(*held: Any, **how: Any) -> None:
+    def noted(*arguments: Any, **how: Any) -> None:
         began = time.monotonic()
         try:
-            wait(*held, **how)
+            wait(*arguments, **how)
         finally:
-            waits.append(time.monotonic() - began)
+            held.append(time.monotonic() - began)
 
     def turn(rng: random.Random) -> None:
         nonlocal tenant
         text, number, kind = uuid.uuid4().hex, rng.randint(1, tickets), rng.choice(["ticket", "comment", "change"])
         try:
             if rng.random() < 0.7:
-                tenant = context.for_system(tenant_directory.get(tenant_id))
+                tenant = current(tenant_id)
             sent = time.monotonic()
-            waits.clear()
+            held.clear()
             if kind == "ticket":
                 number = creating.create(tenant, title=text)
             elif kind == "comment":
@@ -70,7 +80,7 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
         except PortalError as error:
             told.write(kind="refused", why=f"{type(error).__name__}: {error.message}")
         else:
-            took = {"seconds": round(time.monotonic() - sent, 4), "held": round(sum(waits), 4)}
+            took = {"seconds": round(time.monotonic() - sent, 4), "held": round(sum(held), 4)}
             told.write(kind=kind, number=number, text=text, at=time.time(), **took)
 
     fencing.wait_while_held = noted
@@ -79,12 +89,11 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
 
 def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int) -> None:
     """Read lists and tickets that are there for certain; note each read that failed."""
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
 
     def turn(rng: random.Random) -> None:
         failed = ""
         try:
-            tenant = context.for_system(tenant_directory.get(tenant_id))
+            tenant = current(tenant_id)
             changing.read(tenant, rng.randint(1, tickets))
             if not lists.page(tenant, status=[Status.OPEN, Status.PENDING], size=20).rows:
                 failed = "a list was empty"
@@ -97,7 +106,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int
 
 def carry_out(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's move out; the process that held it before is dead. Note each step, and what a hold asks."""
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
+    current(tenant_id)
     if item := place_changes.MOVES.last(tenant_id):
         mover = TenantMover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase))
         attempt = mover._attempt
@@ -117,14 +126,6 @@ def follow(told: Journal, seed: int) -> None:
 
 
 class DeskMove(Torture):
-    help = (
-        "Move a throw-away desk to tables of its own on the running engine, while writers open, change and comment on "
-        "tickets and readers look at them, and kill whoever carries it out at step after step. In the end everything "
-        "that was acknowledged must be at the new place once, no read may have failed, both copies must be equal, and "
-        "a recount must find the dashboards exact. Says how long the longest write took. Waits for processes are "
-        "shortened. Needs DEBUG=1 and a local engine; its worker takes the streams from others. "
-        "Exit status: 0 nothing is wrong; 1 something is, or it failed."
-    )
     options: ClassVar = {
         "tickets": count(300, "N", "that the desk has before"),
         "to": {
@@ -160,9 +161,11 @@ class DeskMove(Torture):
                 self._move(to, progress.label)
             progress.label("looking for what was written")
             self.wait_for_more("writer", 5 * plan.writers, *_ALIVE)
-            self.end("writer", seconds=30)
-            self.end("reader", seconds=30)
+            self.end("writer", "reader", seconds=30)
             self.drain()
+
+    def _last(self) -> MoveItem | None:
+        return patiently(lambda: place_changes.MOVES.last(self.tenant_id))
 
     def _discard_what_is_in_the_way(self, to: Placement) -> None:
         """Delete the old copy, unless the stream worker is faster, and return when it is gone."""
@@ -172,7 +175,7 @@ class DeskMove(Torture):
         move_requests.discard(tenant, early=True, by=SYSTEM)
 
         def is_gone() -> bool:
-            item = place_changes.MOVES.last(self.tenant_id)
+            item = self._last()
             if item is None or item.state != place_changes.DISCARDING:
                 return True
             with suppress(TakenOver):
@@ -181,27 +184,22 @@ class DeskMove(Torture):
 
         self.wait_until(is_gone)
 
-    def _move(self, to: Placement, say: Any) -> None:
+    def _move(self, to: Placement, say: Say) -> None:
         """Move the desk, and kill its mover as often as is planned, at steps that come in turn."""
         began = time.time()
-        points = sorted((_POINTS[kill % len(_POINTS)] for kill in range(self.plan.kills)), key=PHASES.index)
+        points = [_POINTS[kill % len(_POINTS)] for kill in range(self.plan.kills)]
         # A holder's name keeps it from the stream worker, which waits 40 seconds where this waits less than two.
         move_requests.begin(tenant_directory.get(self.tenant_id), to=to, by=SYSTEM, holder="torture")
 
-        def last() -> MoveItem | None:
-            return place_changes.MOVES.last(self.tenant_id)
-
         def is_over() -> bool:
-            return (item := last()) is not None and item.state not in place_changes.MOVES.unfinished
+            return (item := self._last()) is not None and item.state not in place_changes.MOVES.unfinished
 
-        # Half of the time that the copy takes, so that much is done and much is not.
         killed_at = self.carry_out(
-            carry_out, points, is_over=is_over, seconds=self.plan.tickets / self.plan.rate / 2, alive=_ALIVE,
-            say=lambda phase: say(f"to {to}: {phase}"), tenant_id=self.tenant_id, rate=self.plan.rate,
-        )  # fmt: skip
-        if item := patiently(last):
+            carry_out, PHASES, points, is_over=is_over, alive=_ALIVE, say=lambda phase: say(f"to {to}: {phase}")
+        )
+        if item := self._last():
             trips = [line["trips"] for line in self.told("mover") if "trips" in line]
-            seen = {"began": began, "ended": time.time(), "killed_at": killed_at, "hold_trips": [*trips, 0][-1]}
+            seen = {"began": began, "ended": time.time(), "killed_at": killed_at, "hold_trips": [0, *trips][-1]}
             self.legs.append((item, seen))
 
     def remove(self) -> None:
@@ -216,51 +214,45 @@ class DeskMove(Torture):
         """Look for each acknowledged write at the last place, compare both copies, and recount the aggregates."""
         lines, reads, last = self.told("writer"), self.told("reader"), self.legs[-1][0]
         writes = [line for line in lines if line["kind"] != "refused"]
-        titles, texts, missing = self._stored(writes)
-        acknowledged = {
-            kind: Counter(line["text"] for line in writes if line["kind"] == kind) for kind in ("ticket", "comment")
-        }
+        stored_texts, missing = self._stored(writes)
+        acknowledged = Counter(line["text"] for line in writes if line["kind"] != "change")
         checked = copy_check.check(self.tenant_id, left=Placement.parse(last.from_place), present=self.plan.to[-1])
         return {
-            "tickets": sum(titles.values()),
             "writes": len(writes),
             "refused": [line["why"] for line in lines if line["kind"] == "refused"],
             "killed_at": [point for _, seen in self.legs for point in seen["killed_at"]],
             "reads": 2 * len(reads),
             "failed_reads": [line["failed"] for line in reads if line["failed"]],
-            "lost": sorted((acknowledged["ticket"] - titles) + (acknowledged["comment"] - texts)),
-            "doubled": sorted(text for text, times in (titles + texts).items() if times > 1),
+            "lost": sorted(acknowledged - stored_texts),
+            "doubled": sorted(text for text, times in stored_texts.items() if times > 1),
             "missing_changes": missing,
             "different": [item.trouble for item, _ in self.legs if item.trouble] + checked.wrong,
-            "changed_since": checked.changed,
             "same_digest": checked.digest == last.digest,
             "legs": [_leg(item, seen, writes) for item, seen in self.legs],
             "moved": all(item.state == place_changes.KEPT for item, _ in self.legs),
             "dashboards": verify.verify(self.repository()).state,
         }
 
-    def _stored(self, writes: list[dict[str, Any]]) -> tuple[Counter[str], Counter[str], list[str]]:
+    def _stored(self, writes: list[dict[str, Any]]) -> tuple[Counter[str], list[str]]:
         """Count the titles that tickets were opened with and the texts of comments, at the last place, and name the
         titles that somebody gave to a ticket whose history does not say so exactly once.
         """
-        titles, texts, missing = Counter[str](), Counter[str](), list[str]()
-        given: defaultdict[int, list[str]] = defaultdict(list)
+        found, missing, given = Counter[str](), list[str](), defaultdict[int, list[str]](list)
         for line in writes:
             if line["kind"] == "change":
                 given[line["number"]].append(line["text"])
         first_title = {line["number"]: line["text"] for line in writes if line["kind"] == "ticket"}
         for number, items in stored.collections(self.repository()):
-            for item in items:
-                if isinstance(item, SummaryItem):
-                    titles[first_title.get(number, item.title) if item.title in given[number] else item.title] += 1
-                elif isinstance(item, ActivityItem) and item.body:
-                    texts[item.body] += 1
-            history = [c.after for item in items if isinstance(item, ActivityItem) for c in item.changes]
+            entries = [item for item in items if isinstance(item, ActivityItem)]
+            titles = [item.title for item in items if isinstance(item, SummaryItem)]
+            found.update(first_title.get(number, one) if one in given[number] else one for one in titles)
+            found.update(entry.body for entry in entries if entry.body)
+            history = [change.after for entry in entries for change in entry.changes]
             missing += [title for title in given[number] if history.count(title) != 1]
-        return titles, texts, missing
+        return found, missing
 
 
-def _leg(item: MoveItem, seen: Mapping[str, Any], writes: list[dict[str, Any]]) -> dict[str, Any]:
+def _leg(item: MoveItem, seen: dict[str, Any], writes: list[dict[str, Any]]) -> dict[str, Any]:
     """Say what a move took, and what the writes that ended during it did: their usual time and the longest one's."""
     lines = [line for line in writes if seen["began"] <= line["at"] <= seen["ended"]]
     held = [line["held"] for line in lines if line["held"]]

@@ -1,7 +1,10 @@
-"""Kill the web server, the stream worker and the engine at random moments while people write, then read all back.
+"""Start a demo of its own, as `make run` does, and kill its web server, stream worker and engine at random moments.
 
-DynamoDB Local saves each write, so nothing that was acknowledged may be missing whatever is killed. ministack saves
-when it is stopped: beside it only the web server and the worker are killed.
+People write tickets and comments meanwhile; then all is read back. Linux only.
+
+DynamoDB Local saves each write, so nothing that was acknowledged may be missing whatever is killed, but for what it
+answered in the last moments before it was killed. ministack saves when it is stopped: beside it only the web server and
+the worker are killed.
 """
 
 from __future__ import annotations
@@ -135,13 +138,6 @@ def _is(pid: int, word: str) -> bool:
 
 
 class Outage(Torture):
-    help = (
-        "Start a demo of its own, as `make run` does, with its data in a temporary folder. Kill its web server, stream "
-        "worker and engine at random moments while people write tickets and comments, then read everything back. "
-        "DynamoDB Local saves each write, and loses none; ministack, which saves when it is stopped, is not killed. "
-        "Linux only. Exit status: 0 all that was acknowledged is there once, and all came back; 1 not. What the engine "
-        "answered in the last half second before it was killed is not judged."
-    )
     options: ClassVar = {
         "engine": {"choices": [*_ENGINES], "default": "dynamodb-local", "help": "of the demo (%(default)s)"},
         "seconds": decimal(240, "S", "of killing", 0, 86_400),

@@ -1,7 +1,9 @@
-"""Create tickets by the API, each sent several times at once, and kill the servers that create them.
+"""Create tickets by the API, each sent 1 to 5 times at once to two servers, and kill these before a transaction, right
+behind one, and at any moment.
 
 A sender sends its request again until it is answered, as the clients of an API do. In the end there has to be one
-ticket for each request, and one answer, however often it was heard.
+ticket for each request, and one answer, byte for byte, however often it was heard. Claims of the dead are shortened to
+a second.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from api.edge import idempotency
 from portal.dynamo.store import Store
 from proofs import stored
 from proofs.forked import Journal, lines
-from proofs.harness import Torture, TortureFailed, count, signalled
+from proofs.harness import STEP, Torture, TortureFailed, count, signalled
 from tenants.api_keys import key_changes
 from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
@@ -38,7 +40,6 @@ SENDERS: Final = 12
 MOST_COPIES: Final = 5
 _CLAIM_SECONDS: Final = 1  # for which a dead process's claim is waited for
 _THREADS: Final = 4  # of each server
-_STEP: Final = 0.02
 _PATIENCE: Final = 120.0  # seconds, for one answer and for a server's start
 _AGAIN: Final = (409, 429, 500, 503)  # statuses behind which a client sends again; 500 is counted as well
 _WAYS: Final = {"before": signal.SIGUSR1, "behind": signal.SIGUSR2, "anywhere": signal.SIGKILL}
@@ -68,13 +69,6 @@ def serve(told: Journal, seed: int) -> None:
 
 
 class Replay(Torture):
-    help = (
-        "Create tickets by the API in a throw-away tenant of the running engine: each is sent 1 to 5 times at once to "
-        "two servers, which are killed before a transaction, right behind one, and at any moment; who hears nothing "
-        "sends again. In the end there must be one ticket for each, and all answers to one of them must be the same, "
-        "byte for byte. Claims of the dead are shortened to a second. Needs DEBUG=1 and a local engine. "
-        "Exit status: 0 nothing is wrong; 1 something is, or it failed."
-    )
     options: ClassVar = {"posts": count(1000, "N", "tickets"), "kills": count(30, "K", "of servers", 0)}
     must_be_empty = ("missing", "doubled", "unknown", "answered_differently", "unanswered", "faults")
     kept = "Each was done once, and answered alike each time."
@@ -124,7 +118,7 @@ class Replay(Torture):
         """Wait while answers come, and start servers anew. Raises TortureFailed when nothing comes for long."""
         until = time.monotonic() + 2 * _PATIENCE
         while not done():
-            time.sleep(_STEP)
+            time.sleep(STEP)
             self.replace_dead("server")
             told = [next(lines(process.journal), None) for process in self.running["server"]]
             self.ports = [line["port"] for line in told if line]
@@ -138,7 +132,7 @@ class Replay(Torture):
     def _send_until_answered(self, number: int) -> None:
         until = time.monotonic() + _PATIENCE
         while not self._is_answered(number) and time.monotonic() < until:
-            time.sleep(_STEP)
+            time.sleep(STEP)
 
     def _is_answered(self, number: int) -> bool:
         """Send one copy once; tell whether its answer is one to keep."""

@@ -1,4 +1,9 @@
-"""Reshard a tenant under load and kill the process that does it, while readers look for missing tickets."""
+"""Reshard a tenant under load, from 1 to 16 partitions and back to 4, and kill the process that does it.
+
+Writers change tickets, readers walk through lists, and a poller counts. In each walk every ticket that nobody changes
+must be met once, and no ticket twice. In the end lists hold what there is, everything is at its place, and a recount
+finds the dashboards exact. Waits for processes are shortened; its poller takes the stream from others.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +17,12 @@ from typing import Any, ClassVar, Final
 from portal.errors import PortalError
 from proofs import stored
 from proofs.forked import Journal, repeat
-from proofs.harness import Torture, count, decimal
+from proofs.harness import Say, Torture, count, decimal
 from proofs.scenarios import hostile_poller
 from proofs.scenarios.load import Writer, desks
-from proofs.scenarios.move import CONTEXT_SECONDS, SETTLE_SECONDS
+from proofs.scenarios.move import SETTLE_SECONDS, current
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import context, placements, tenant_directory
+from tenants.tenancy import tenant_directory
 from tenants.tenancy.placements import ShardLayout
 from tickets.desk import lists
 from tickets.sharding import reshard_requests
@@ -34,7 +39,7 @@ _ALIVE: Final = ("reader", "writer")
 
 def write(told: Journal, seed: int, *, tenant_id: str, pause: float) -> None:
     """Change tickets of its own, with contexts that are never made anew, until it is killed."""
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
+    current(tenant_id)
     writer = Writer(random.Random(seed), desks([tenant_id]), pause=pause, on_any=False)  # noqa: S311  # it has to be repeatable
     writer.run(10**9, lambda: told.write(events=writer.events, refused=writer.refused))
 
@@ -45,15 +50,12 @@ def read(told: Journal, seed: int, *, tenant_id: str, quiet: int, pause: float) 
     The tickets 1 to `quiet` are open, nobody's, and nobody changes them: each has to be met once in each walk. Others
     may be missing, because they may go to the list's beginning meanwhile, and none may be met twice.
     """
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
 
     def walk(rng: random.Random) -> None:
-        met: Counter[int] = Counter()
-        pages, failed = 0, []
+        met, pages, failed = Counter[int](), 0, list[str]()
+        status, resolver = rng.choice([[Status.OPEN], [Status.OPEN, Status.PENDING]]), rng.choice([None, ""])
         try:
-            for numbers in _pages(
-                tenant_id, rng.choice([[Status.OPEN], [Status.OPEN, Status.PENDING]]), rng.choice([None, ""]), rng
-            ):
+            for numbers in _pages(tenant_id, status, resolver, rng):
                 pages += 1
                 met.update(numbers)
                 time.sleep(pause)
@@ -71,7 +73,7 @@ def _pages(tenant_id: str, status: list[Status], resolver: str | None, rng: rand
     after, size = None, rng.choice([20, 50])
     while True:
         if after is None or rng.random() < 0.7:
-            tenant = context.for_system(tenant_directory.get(tenant_id))
+            tenant = current(tenant_id)
         page = lists.page(tenant, status=status, resolver=resolver, after=after, size=size)
         yield [int(row.number) for row in page.rows]
         if (after := page.next) is None:
@@ -80,20 +82,12 @@ def _pages(tenant_id: str, status: list[Status], resolver: str | None, rng: rand
 
 def move(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's resharding out; the process that held it before is dead."""
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
+    current(tenant_id)
     if item := reshard_requests.RESHARDINGS.last(tenant_id):
         Mover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase)).run()
 
 
 class Reshard(Torture):
-    help = (
-        "Reshard a throw-away tenant from 1 to 16 partitions and back to 4 on the running engine, while writers change "
-        "tickets, readers walk through lists and a poller counts, and kill whoever carries it out at any moment. In "
-        "each walk every ticket that nobody changes must be met once, and no ticket twice; in the end lists hold what "
-        "there is, everything is at its place, and a recount finds the dashboards exact. Waits for processes are "
-        "shortened. Needs DEBUG=1 and a local engine; its poller takes the stream from others. "
-        "Exit status: 0 nothing is wrong; 1 something is, or it failed."
-    )
     options: ClassVar = {
         "tickets": count(300, "N", "that nobody changes"),
         "writers": count(2, "W", "at a time"),
@@ -113,17 +107,17 @@ class Reshard(Torture):
         plan, self.moved, self.killed_at = self.plan, list[int](), list[str]()
         self.make_tenants()
         self.open_tickets(plan.tickets)
+        known = {"tenant_id": self.tenant_id, "pause": plan.pause}
         self.start_all(
             poller=(1, hostile_poller.poll, {"redeliver": 0.2}),
-            writer=(plan.writers, write, {"tenant_id": self.tenant_id, "pause": plan.pause}),
-            reader=(plan.readers, read, {"tenant_id": self.tenant_id, "quiet": plan.tickets, "pause": plan.pause}),
+            writer=(plan.writers, write, known),
+            reader=(plan.readers, read, known | {"quiet": plan.tickets}),
         )
-        self.wait_for_first(*_ALIVE)
+        for role in _ALIVE:
+            self.wait_for_more(role, 1, *_ALIVE)
         with self.stage("Resharding", None) as progress:
             for n, shards in enumerate(STEPS):
-                kills = len(range(n, plan.kills, len(STEPS)))
-                points = sorted((_POINTS[kill % len(_POINTS)] for kill in range(kills)), key=_PHASES.index)
-                self._reshard(shards, points, progress.label)
+                self._reshard(shards, len(range(n, plan.kills, len(STEPS))), progress.label)
             progress.label("counting")
             self.refuse_dead("writer")
             self.end("writer")
@@ -131,31 +125,29 @@ class Reshard(Torture):
             self.end("reader", seconds=60)
             self.drain()
 
-    def _reshard(self, shards: int, points: list[str], say: Any) -> None:
+    def _reshard(self, shards: int, kills: int, say: Say) -> None:
         reshard_requests.begin(tenant_directory.get(self.tenant_id), shards=shards, by=SYSTEM)
 
         def is_over() -> bool:
             item = reshard_requests.RESHARDINGS.last(self.tenant_id)
             return item is None or item.state not in reshard_requests.RESHARDINGS.unfinished
 
+        points = [_POINTS[kill % len(_POINTS)] for kill in range(kills)]
         self.killed_at += self.carry_out(
-            move, points, is_over=is_over, seconds=self.plan.tickets / self.plan.rate / 2, alive=_ALIVE,
-            say=lambda phase: say(f"to {shards}: {phase}"), tenant_id=self.tenant_id, rate=self.plan.rate,
-        )  # fmt: skip
+            move, _PHASES, points, is_over=is_over, alive=_ALIVE, say=lambda phase: say(f"to {shards}: {phase}")
+        )
         last = reshard_requests.last_of(self.tenant_id)
         self.moved.append(int(last.moved) if last else 0)
 
     def figures(self) -> dict[str, Any]:
         """Compare lists with the tickets themselves, recount the aggregates, and add up what the processes told."""
-        walks, rng = self.told("reader"), self.rng()
-        tickets = {
-            int(one.number): ticket_keys.shelf_of(one.tenant_status) for one in stored.summaries(self.repository())
-        }
+        walks, rng, repository = self.told("reader"), self.rng(), self.repository()
+        shelves = {int(one.number): ticket_keys.shelf_of(one.tenant_status) for one in stored.summaries(repository)}
         pages = [page for status in Status for page in _pages(self.tenant_id, [status], None, rng)]
         listed = Counter(number for page in pages for number in page)
-        verdict, layout = verify.verify(self.repository()), ShardLayout.of(tenant_directory.get(self.tenant_id))
+        verdict, layout = verify.verify(repository), ShardLayout.of(tenant_directory.get(self.tenant_id))
         return {
-            "tickets": len(tickets),
+            "tickets": len(shelves),
             "moved": self.moved,
             "killed_at": self.killed_at,
             "events": self.last_told("writer", "events"),
@@ -164,11 +156,11 @@ class Reshard(Torture):
             "failed_reads": [sentence for walk in walks for sentence in walk["failed"]],
             "missing_while_it_ran": sorted({number for walk in walks for number in walk["missing"]}),
             "doubled_while_it_ran": sorted({number for walk in walks for number in walk["doubled"]}),
-            "lost": sorted(tickets.keys() - listed.keys()),
+            "lost": sorted(shelves.keys() - listed.keys()),
             "doubled": sorted(number for number, times in listed.items() if times > 1),
-            "unknown": sorted(listed.keys() - tickets.keys()),
+            "unknown": sorted(listed.keys() - shelves.keys()),
             "misplaced": [
-                n for n, shelf in tickets.items() if not shelf or shelf[1] != ticket_keys.status_shard(n, STEPS[-1])
+                n for n, shelf in shelves.items() if not shelf or shelf[1] != ticket_keys.status_shard(n, STEPS[-1])
             ],
             "rests": layout.rests and layout.readers == STEPS[-1],
             "dashboards": verdict.state,

@@ -1,8 +1,9 @@
-"""Write and search tickets while two workers index the same stream and are killed.
+"""Write and search tickets while two workers index the same stream, in batches of any size and many of them twice,
+merge all the time, and are killed at any moment.
 
 Each ticket has a word that no other has, and a comment with another one. A word that a search has found once must be
-found ever after, whatever is merged, repeated or killed meanwhile. In the end the index is compared with the stored
-texts: nothing may be missing, and nothing may be in it that no text has.
+found ever after. In the end the index is compared with the stored texts: nothing may be missing, and nothing may be in
+it that no text has.
 """
 
 from __future__ import annotations
@@ -100,13 +101,6 @@ def _read(tenant_id: str, end: Path, positions: Mapping[str, str]) -> Iterator[t
 
 
 class SearchTorture(Torture):
-    help = (
-        "Write tickets and comments in a throw-away tenant of the running engine while two workers index the same "
-        "stream, in batches of any size and many of them twice, merge all the time, and are killed at any moment. "
-        "Somebody searches meanwhile: what was found once must be found ever after. In the end the index is held "
-        "against the stored texts. Needs DEBUG=1 and a local engine. Exit status: 0 nothing is wrong; 1 something "
-        "is, or it failed."
-    )
     options: ClassVar = {"tickets": count(1000, "N", "to write"), "kills": count(30, "K", "of workers", 0)}
     must_be_empty = ("lost", "ghosts", "unfound", "missing", "foreign", "damage")
     kept = "Everything is found, and was found at every moment since it first was."
@@ -170,12 +164,12 @@ class SearchTorture(Torture):
         rng, workers = self.rng(), [worker for role in ROLES for worker in self.running[role]]
         self.wait_until(lambda: all(w.poll() is not None for w in workers) or self._look(rng), seconds=_PATIENCE)
         if any(worker.poll() for worker in workers):
-            raise TortureFailed(f"A worker failed: {' / '.join(map(self.printed, ROLES))}")
+            raise TortureFailed(f"A worker failed: {self.printed(*ROLES)}")
 
     def figures(self) -> dict[str, Any]:
         verdict = index_check.check(self.tenant.repository, settle=1)
         done: Counter[str] = Counter()
-        for line in (line for role in ROLES for line in self.told(role)):
+        for line in self.told(*ROLES):
             done.update({name: value for name, value in line.items() if isinstance(value, int)})
         return {
             "searches": self.searches,

@@ -1,4 +1,10 @@
-"""Torture the workers that count, with hostile pollers, kills and thefts; then ask whether every number is right."""
+"""Torture the workers that count, with hostile pollers, kills and thefts; then ask whether every number is right.
+
+Writers in processes of their own change the tickets of temporary tenants. Pollers get batches again, in parts and
+overlapping, are killed at any moment and between two writes, lose their leases and go on without, and take the stream
+from others. Then all is recounted, and recounted once more when every ticket has been deleted. What each writer does
+follows from the seed; how the processes meet does not. Records of idempotency stay until their TTL.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +31,6 @@ _PATIENCE: Final = 10.0  # for a poller that was told to die between two writes
 
 
 class Stream(Torture):
-    help = (
-        "Torture the stream's workers on the running engine: writers in processes of their own change the tickets of "
-        "throw-away tenants; pollers get batches again, in parts and overlapping, are killed at any moment and between "
-        "two writes, lose their leases and go on without. Then all is recounted, and recounted once more when every "
-        "ticket has been deleted. Needs DEBUG=1 and a local engine; while it runs, its pollers take the stream from "
-        "others. What each writer does follows from --seed; how the processes meet does not. Tenants and tickets are "
-        "removed in the end; records of idempotency stay until their TTL. "
-        "Exit status: 0 no drift; 1 drift, or it failed; 3 it could not be told."
-    )
     options: ClassVar = {
         "events": count(20_000, "N", "to write"),
         "redeliver": decimal(0.3, "P", "share of batches that come again", 0, 1),
@@ -60,13 +57,13 @@ class Stream(Torture):
             self._drain(progress.label)
             self.verdicts = self._check()
         with self.stage("Removing", len(self.tenants)):
-            fan_out([partial(cleanup.delete_content, one.tenant_id) for one in self.tenants])
+            fan_out([partial(cleanup.delete_content, one) for one in self.ids])
         self._drain(lambda _: None)
         self.left = self._check()
 
     def _write(self, advance: Callable[[int], object]) -> None:
         """Let the writers write and the pollers follow, and inject the faults that are due, until all is written."""
-        plan, ids = self.plan, [tenant.tenant_id for tenant in self.tenants]
+        plan, ids = self.plan, self.ids
         rest = plan.events % plan.writers
         self.start_all(
             poller=(plan.pollers, hostile_poller.poll, self.hostile),
@@ -144,7 +141,7 @@ class Stream(Torture):
     # --- what came of it ---
 
     def figures(self) -> dict[str, Any]:
-        batches = [line for role in ("poller", "zombie") for line in self.told(role) if "way" in line]
+        batches = [line for line in self.told("poller", "zombie") if "way" in line]
         repaired, written = self.told("repairs"), self.last_told("writer", "events")
         first = [b for b in batches if b["way"] == "first"]
         again = [b for b in batches if b["way"] not in ("first", "zombie")]
