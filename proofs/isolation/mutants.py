@@ -14,36 +14,26 @@ from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, Final
 from unittest.mock import patch
 
 from django.conf import settings
 
-from delivery.outbox.stored import OUTBOX
-from delivery.webhooks.stored import ENDPOINTS, SECRETS
 from portal.dynamo import placement
 from portal.dynamo.placement import POOL, Placement
 from portal.isolation import expressions, guard, object_guard, policies
 from portal.isolation.policies import LEADING_KEYS, TAG
-from portal.load.stored import NOISE
-from portal.nosql.stored import SESSIONS
 from portal.schema import keys, registry
-from portal.schema.registry import ROLES
 from portal.schema.tables import Table
-from portal.streams.stored import LEASES
 from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import AttackAttempt
 from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.oracle import Oracle
 from proofs.isolation.privileges import but
 from proofs.isolation.transport import listening
-from tenants.api_keys.stored import API_KEYS
-from tenants.audit_trail.stored import AUDIT, CHAINS
-from tenants.membership.stored import INVITES, MEMBERS
-from tenants.sign_in.stored import USERS
-from tenants.tenancy.stored import MEMBERSHIPS, TENANTS
+from tenants.audit_trail.stored import AUDIT
 from tickets.counting import stored as aggregate_keys
-from tickets.counting.stored import DEAD_LETTERS
 from tickets.ticket.stored import TICKETS
 
 ATTEMPTS: Final = 20_000  # before a mutant counts as a survivor
@@ -170,14 +160,14 @@ _OWN, _ANYBODY = (
 # --- code ---
 
 
-def _asks(change: Callable[[str, dict[str, Any]], dict[str, Any]]) -> Callable[[], Any]:
+def _asks(change: Callable[[str, dict[str, Any]], dict[str, Any]]) -> Mutant:
     """Let the guard take something else apart than what is sent."""
     real = guard.requests_of
 
     def wrong(operation: str, params: dict[str, Any], tenant: str) -> list[policies.Request]:
         return real(operation, change(operation, params), tenant)
 
-    return partial(patch.object, guard, "requests_of", wrong)
+    return _patched("requests_of", wrong)
 
 
 def _first_member(operation: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -226,35 +216,26 @@ _REAL_REFUSAL, _REAL_PHYSICAL = guard.refuse_foreign, registry.physical
 def _granted(role: str, table: Table, action: str, stream: bool = False, own: bool = False) -> Mutant:
     """Return a role that somebody gave one right too many: to a table of all, or to those of tenants' `own`."""
     name = registry.physical(settings.DYNAMODB_TABLE_PREFIX, "a" * 32, table) if own else table.full_name
+    return _allowed(role, f"dynamodb:{action}", policies.table_arn(name) + ("/stream/*" if stream else ""))
+
+
+def _allowed(role: str, action: str, arn: str) -> Mutant:
     real = policies.document
 
     def wrong(asked: str, **where: str) -> Document:
         document = real(asked, **where)
         if asked == role:
-            arn = policies.table_arn(name) + ("/stream/*" if stream else "")
-            document["Statement"].append({"Effect": "Allow", "Action": [f"dynamodb:{action}"], "Resource": arn})
+            document["Statement"].append({"Effect": "Allow", "Action": [action], "Resource": arn})
         return document
 
-    return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
+    return _patched("document", wrong, of=policies, breaks_a_promise=True)
 
 
-def _granted_objects() -> Mutant:
-    """Return a tenant role that somebody let read the objects of all tenants."""
-    real = policies.document
-
-    def wrong(asked: str, **where: str) -> Document:
-        document = real(asked, **where)
-        if asked == "tenant":
-            every = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": policies.object_arn("tenant/*")}
-            document["Statement"].append(every)
-        return document
-
-    return Mutant(patched=partial(patch.object, policies, "document", wrong), breaks_a_promise=True)
+def _patched(name: str, wrong: Any, *, of: Any = guard, breaks_a_promise: bool = False) -> Mutant:
+    return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=breaks_a_promise)
 
 
-def _misread(name: str, wrong: Any, *, of: Any = guard) -> Mutant:
-    """Return a guard that reads a write wrongly."""
-    return Mutant(patched=partial(patch.object, of, name, wrong), breaks_a_promise=True)
+_misread = partial(_patched, breaks_a_promise=True)  # a guard that reads a write wrongly
 
 
 _SINGLE_REQUESTS, _TABLES_BY_NAME = guard._single_requests, guard._by_name
@@ -280,43 +261,15 @@ def _none_append_only() -> dict[str, Table]:
     return {name: replace(table, append_only=False) for name, table in _TABLES_BY_NAME().items()}
 
 
-# A right that no such role has: what it lets the role do, to which roles it is given, on which table, which operation.
-_RIGHTS: Final = (
-    ("updates audit rows", ROLES, AUDIT, "UpdateItem"),
-    ("scans", ROLES, USERS, "Scan"),
-    ("speaks PartiQL", ROLES, TICKETS, "PartiQLSelect"),
-    ("removes tables", ROLES, TICKETS, "DeleteTable"),
-    ("changes what processes noted", ROLES, NOISE, "UpdateItem"),
-    ("makes tenants", ("lifecycle", "worker"), TENANTS, "PutItem"),
-    ("deletes tickets", but("lifecycle", "tenant"), TICKETS, "DeleteItem"),
-    ("deletes audit rows", but("lifecycle"), AUDIT, "DeleteItem"),
-    ("writes audit rows in batches", but("lifecycle"), AUDIT, "BatchWriteItem"),
-    ("reads API keys", but("lifecycle", "tenant", "platform"), API_KEYS, "GetItem"),
-    ("changes API keys", but("lifecycle", "platform"), API_KEYS, "UpdateItem"),
-    ("writes in batches", but("lifecycle", "seed"), TICKETS, "BatchWriteItem"),
-    ("reads tickets", but("lifecycle", "tenant"), TICKETS, "GetItem"),
-    ("lists tickets", but("lifecycle", "tenant"), TICKETS, "Query"),
-    ("reads webhook secrets", but("lifecycle", "tenant"), SECRETS, "GetItem"),
-    ("updates tickets", but("lifecycle", "tenant"), TICKETS, "UpdateItem"),
-    ("reads what processes noted", but("platform"), NOISE, "Query"),
-    ("reads accounts", but("platform"), USERS, "GetItem"),
-    ("reads sessions", but("platform"), SESSIONS, "BatchGetItem"),
-    ("writes memberships", but("platform"), MEMBERSHIPS, "PutItem"),
-    ("adds audit rows", but("platform", "delivery"), AUDIT, "PutItem"),
-    ("moves the ends of the chains", but("platform", "delivery"), CHAINS, "PutItem"),
-    ("reads members", ("delivery",), MEMBERS, "Query"),
-    ("removes endpoints", ("delivery",), ENDPOINTS, "DeleteItem"),
-    ("reads endpoints", ("delivery",), ENDPOINTS, "GetItem"),
-    ("reads the outbox", ("delivery",), OUTBOX, "GetItem"),
-    ("takes leases", but("worker"), LEASES, "PutItem"),
-    ("reads invitations", ("worker", "seed"), INVITES, "Query"),
-    ("writes members", ("worker", "seed"), MEMBERS, "PutItem"),
-    ("reads dead letters", ("tenant", "delivery", "seed", "lifecycle"), DEAD_LETTERS, "Query"),
-)
-
-
-def _of_each_role() -> dict[str, Mutant]:
-    found = {f"rights: the {role} role {does}": _granted(role, t, o) for does, to, t, o in _RIGHTS for role in to}
+def _of_each_promise() -> dict[str, Mutant]:
+    """Return for each promise and role a right that breaks it, and no promise before it."""
+    found, before = dict[str, Mutant](), set[tuple[str, Table, str]]()
+    for _, roles, tables, operations in privileges.REFUSED:
+        for role in roles:
+            rights = [one for one in product(tables, operations) if (role, *one) not in before]
+            for table, operation in rights[:1]:
+                found[f"rights: the {role} role does {operation} in {table.name}"] = _granted(role, table, operation)
+        before |= {*product(roles, tables, operations)}
     for role in but("lifecycle"):
         found[f"rights: the {role} role removes own tables"] = _granted(role, TICKETS, "DeleteTable", own=True)
     for role in but("worker"):
@@ -325,7 +278,7 @@ def _of_each_role() -> dict[str, Mutant]:
 
 
 MISTAKES: Final[dict[str, Mutant]] = {
-    **_of_each_role(),
+    **_of_each_promise(),
     "guard: deletions in a batch pass": _misread("_single_requests", _but_deletions),
     "guard: no table is append-only": _misread("_by_name", _none_append_only),
     "guard: any condition of a put will do": _misread("demanded_absent", lambda text: AUDIT.range, of=expressions),
@@ -339,7 +292,7 @@ MISTAKES: Final[dict[str, Mutant]] = {
     "guard: worker and seed write for any tenant": _misread("_arns_of_tenants", frozenset, of=guard),
     "policy: own tables are anybody's": _misread("_names", _of_anybody, of=policies),
     "guard: nobody looks whose own a table is": _misread("refuse_tables_of_others", lambda *a: None, of=guard),
-    "policy: objects are anybody's": _granted_objects(),
+    "policy: objects are anybody's": _allowed("tenant", "s3:GetObject", policies.object_arn("tenant/*")),
     "objects: nobody looks at a request": _misread("refuse_foreign_object", lambda *a: None, of=object_guard),
     "objects: the tenant in a key is not compared": _misread("_OF_TENANT", re.compile(r"\Znothing"), of=object_guard),
     "objects: any form of a key will do": _misread("_KEY", re.compile(r"(?s).*"), of=object_guard),
@@ -356,17 +309,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "policy: PartiQL is allowed": Mutant(_also("PartiQL*", "*Statement", "ExecuteTransaction")),
     "policy: any action": Mutant(_any_action),
     "policy: an index is missing": Mutant(_without_an_index),
-    "guard: the hook is gone": Mutant(patched=partial(patch.object, guard, "refuse_foreign", lambda *a: None)),
-    "guard: only the first member is read": Mutant(patched=_asks(_first_member)),
-    "guard: the index is ignored": Mutant(patched=_asks(_no_index)),
-    "guard: unknown operations pass": Mutant(patched=partial(patch.object, guard, "refuse_foreign", _knows_only)),
-    "guard: the first equality is the key": Mutant(patched=partial(patch.object, guard, "_query", _first_equality)),
-    "guard: keys of indexes are not looked at": Mutant(
-        patched=partial(patch.object, guard, "refuse_planted", lambda *a: None)
-    ),
-    "guard: the tenant before stays": Mutant(patched=partial(patch.object, guard, "acting_for", _leaking)),
-    "placement: the table of another tenant is named": Mutant(
-        patched=partial(patch.object, registry, "physical", _of_the_wrong_tenant)
-    ),
+    "guard: the hook is gone": _patched("refuse_foreign", lambda *a: None),
+    "guard: only the first member is read": _asks(_first_member),
+    "guard: the index is ignored": _asks(_no_index),
+    "guard: unknown operations pass": _patched("refuse_foreign", _knows_only),
+    "guard: the first equality is the key": _patched("_query", _first_equality),
+    "guard: keys of indexes are not looked at": _patched("refuse_planted", lambda *a: None),
+    "guard: the tenant before stays": _patched("acting_for", _leaking),
+    "placement: the table of another tenant is named": _patched("physical", _of_the_wrong_tenant, of=registry),
     **MISTAKES,
 }

@@ -1,18 +1,21 @@
-"""Whom the proof attacks: tenants, and what each of them really has, read in the tenant's own name and by no Scan."""
+"""Whom the proof attacks: tenants, and samples of what each of them really has, found as packages declare it."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
-from delivery.webhooks import delivery_log, endpoints
-from delivery.webhooks.stored import SecretItem
+from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
+from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import NotFound
-from portal.schema import keys, tables
-from tenants.api_keys import key_changes
-from tenants.audit_trail.stored import AuditByActor, audit_actor_key, audit_entity_key
+from portal.schema.holdings import StoredItem, holdings
+from portal.schema.tables import Index, Table
+from tenants.api_keys.stored import API_KEYS
 from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in import accounts
@@ -22,22 +25,34 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import MEMBER_ROLES
 from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.articles import articles
-from tickets.attachments import stored as file_keys
+from tickets.attachments.stored import FILE_PREFIX
 from tickets.desk import lists, timelines
-from tickets.letters import ledger
-from tickets.letters import stored as letter_keys
-from tickets.requesters import requester_list
-from tickets.ticket import stored as ticket_keys
+from tickets.letters.stored import LETTERS
+from tickets.requesters.stored import REQUESTERS
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import CounterItem, SummaryItem
+from tickets.ticket.stored import COUNTER_TICKET, TICKETS, SummaryItem
 
 # The people of the demonstration: their memberships lead to its tenants.
 DEMONSTRATION: Final = ("alice@example.com", "bob@example.com", "charlie@example.com", "vera@example.com")
 # A member for a moment during a run, and after a killed one until the next. The domain never exists; RFC 2606.
 SCRATCH_ADDRESS: Final = "isolation-proof@proof.invalid"
 _PAGES: Final = 6  # pages of a list that are read for its titles and cursors
-_COLLECTIONS: Final = 12  # tickets that are read whole
-_CANDIDATES: Final = 12  # members whose memberships are looked at
+_CANDIDATES: Final = 12  # members whose memberships are looked at, and tickets that are read for their cursors
+_READ, _KEPT = 400, 40  # rows of a holding that are read, and that are kept of these
+# Where an id of each kind stands that an address may name: in which table and attribute, and in which form.
+_IDS: Final = {
+    "endpoint": (ENDPOINTS, "endpoint_id", "(.+)"),
+    "requester": (REQUESTERS, "pk", r"(rq_\w+)"),
+    "letter": (LETTERS, "pk", r"([0-9a-f]{48})"),
+    "file": (TICKETS, "sk", rf"^{FILE_PREFIX}(.+)"),
+    "api_key": (API_KEYS, "api_key_prefix", "(.+)"),
+    "delivery": (DELIVERIES, "timestamp_event_id", "(.+)#(.+)"),
+}
+# The attributes of a table with texts that only this tenant's pages should ever show.
+_SECRET: Final = {
+    REQUESTERS: ("addresses",), LETTERS: ("object",), ENDPOINTS: ("url",), SECRETS: ("current",),
+    API_KEYS: ("key_id", "digest"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,25 +67,19 @@ class Cursor:
 
 @dataclass
 class Target:
-    """One tenant: its context as the system has it, and samples of what it owns."""
+    """One tenant: its context as the system has it, and samples of what it owns.
+
+    `rows` are items by table, `steady` those that nobody but people changes. `articles` are the numbers and titles of
+    drafts, and of those that members alone read.
+    """
 
     tenant: TenantContext
     members: list[Member]
-    summaries: list[SummaryItem] = field(default_factory=list)
-    items: list[dict[str, str]] = field(default_factory=list)  # keys of real items of Support.Tickets
-    cursors: list[Cursor] = field(default_factory=list)
-    endpoints: list[str] = field(default_factory=list)  # ids of webhook endpoints
-    deliveries: list[dict[str, str]] = field(default_factory=list)  # names and sort keys of real ones
-    requesters: list[str] = field(default_factory=list)  # ids of people outside the desk
-    requester_texts: set[str] = field(default_factory=set)  # their ids and addresses
-    letters: list[str] = field(default_factory=list)  # digests of letters that came in
-    letter_texts: set[str] = field(default_factory=set)  # those, and the names of their objects
-    articles: list[int] = field(default_factory=list)  # drafts, and those that members alone read
-    article_texts: set[str] = field(default_factory=set)  # their titles
-    files: list[str] = field(default_factory=list)  # ids of files of tickets
-    api_keys: list[str] = field(default_factory=list)  # prefixes
-    api_key_texts: set[str] = field(default_factory=set)  # ids and digests of keys
-    webhook_texts: set[str] = field(default_factory=set)  # addresses and secrets of endpoints
+    summaries: list[SummaryItem]
+    cursors: list[Cursor]
+    rows: dict[Table, list[StoredItem]]
+    steady: list[StoredItem]
+    articles: dict[int, str]
 
     @property
     def id(self) -> str:
@@ -78,38 +87,45 @@ class Target:
 
     @cached_property
     def last_number(self) -> int:
-        counter = self.tenant.repository.get(
-            CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True
-        )
-        return int(counter.last) if counter else 0
+        counters = (row.item for row in self.rows.get(TICKETS, ()) if row.item["sk"]["S"] == COUNTER_TICKET)
+        return max((int(item["last"]["N"]) for item in counters), default=0)
+
+    def partitions(self, table: Table, index: Index | None = None) -> list[str]:
+        """Return the keys of the sampled rows in a table or one of its indexes; without any, one of the right form."""
+        name = index.hash if index else table.hash
+        if found := [row.item[name]["S"] for row in self.rows.get(table, ()) if name in row.item]:
+            return found
+        pattern = (index and index.leading_keys) or table.leading_keys
+        return [pattern.replace("{tenant}", self.id).replace("*", "PROOF")]
+
+    def keys(self, table: Table) -> list[dict[str, Any]]:
+        return [row.key for row in self.rows.get(table, ())]
+
+    def ids(self, kind: str) -> list[str]:
+        """Return the ids of a kind, as addresses have them."""
+        table, name, form = _IDS[kind]
+        found = (re.search(form, key[name]["S"]) for key in self.keys(table))
+        return sorted({".".join(reversed(one.groups())) for one in found if one})
 
     @cached_property
-    def partitions(self) -> list[str]:
-        """Return every partition that this tenant has in the ticket indexes."""
-        key = self.tenant.repository.key
-        shards = range(self.tenant.shards)
-        return [key(ticket_keys.tenant_status, status.value.upper(), shard) for status in Status for shard in shards]
-
-    def trails(self, index: tables.Index) -> list[str]:
-        """Return the partitions of an index of the audit trail: of what the tenant's people did, and what was done."""
-        people = [m.id for m in self.members] or ["system"]
-        if index == AuditByActor.gsi:
-            return [audit_actor_key(self.id, person) for person in people]
-        return [
-            audit_entity_key(self.id, "tenant", self.id),
-            *(audit_entity_key(self.id, "user", p) for p in people),
+    def texts(self) -> set[str]:
+        """Return titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
+        values = [
+            row.item.get(n) for table, names in _SECRET.items() for row in self.rows.get(table, ()) for n in names
         ]
+        secret = {text for value in values for text in re.findall(r"'S': '([^']+)'", repr(value))}
+        ids = {one for kind in ("requester", "letter", "file") for one in self.ids(kind)}
+        people = {text for m in self.members for text in (m.email, m.id)}
+        return {s.title for s in self.summaries} | {*self.articles.values()} | people | secret | ids
 
-    def state(self) -> list[Any]:
-        """Return what must be the same after the run as before: counter, members, settings, and the sampled tickets."""
-        repository = self.tenant.repository
-        tickets = [
-            repository.get(SummaryItem, ticket_keys.ticket, int(s.number), sort=ticket_keys.SUMMARY, consistent=True)
-            for s in self.summaries[:40]
-        ]
-        counter = repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
-        found = [counter, tenant_directory.find(self.tenant.slug), *tickets]
-        return [*(i.serialize() if i else None for i in found), _people(self.tenant)]
+    def state(self) -> list[str]:
+        """Return what must be the same after the run as before: the steady rows, as they are now."""
+        wanted: dict[Table, list[tuple[str, str | None]]] = defaultdict(list)
+        for row in self.steady:
+            table = row.table
+            wanted[table].append((row.item[table.hash]["S"], row.item[table.range]["S"] if table.range else None))
+        read = (_reader(self.tenant).get(table, *keys) for table, keys in wanted.items())
+        return sorted(repr(sorted(row.item.items())) for rows in read for row in rows)
 
 
 def find(slugs: Sequence[str], limit: int | None) -> list[Target]:
@@ -132,85 +148,46 @@ def _demonstration() -> Iterable[str]:
     return sorted({m.slug for user in people for m in members.memberships_of(user.id)})
 
 
+def _reader(tenant: TenantContext) -> TenantReader:
+    return TenantReader(tenant.tenant_id, tenant.placement)
+
+
 def _sample(tenant: TenantContext) -> Target:
-    target = Target(tenant, _people(tenant))
+    rows, steady = defaultdict[Table, list[StoredItem]](list), list[StoredItem]()
+    for holding in holdings():
+        if all(table.scope == "tenant" for table in holding.tables):
+            found = list(islice(holding.find(_reader(tenant)), _READ))
+            for row in found[:: len(found) // _KEPT + 1]:
+                rows[row.table].append(row)
+                steady += [row] if not holding.left_out else []
+    summaries, cursors = _listed(tenant)
+    people = [m for m in members.members_of(tenant.repository) if m.email != SCRATCH_ADDRESS]
+    hidden = {int(row.number): row.title for row in articles.rows(tenant) if not (row.is_public and row.published)}
+    return Target(tenant, people, summaries, cursors, rows, steady, hidden)
+
+
+def _listed(tenant: TenantContext) -> tuple[list[SummaryItem], list[Cursor]]:
+    """Return tickets of all statuses, and cursors: of their lists, of lists of one row, and of some timelines."""
+    summaries, cursors = list[SummaryItem](), list[Cursor]()
     for status in Status:
         after: str | None = None
         for _ in range(_PAGES):
             page = lists.page(tenant, status=status, after=after)
-            target.summaries += page.rows
-            target.cursors += [Cursor(text, status.value) for text in (page.next, page.previous) if text]
-            after = page.next
-            if after is None:
+            summaries += page.rows
+            cursors += [Cursor(text, status.value) for text in (page.next, page.previous) if text]
+            if (after := page.next) is None:
                 break
     # Pages of one row, so that a tenant with few tickets has cursors as well.
     for status in Status:
-        for resolver in (None, "", *(s.resolver for s in target.summaries[:2] if s.resolver)):
+        for resolver in (None, "", *(s.resolver for s in summaries[:2] if s.resolver)):
             text = lists.page(tenant, status=status, resolver=resolver, size=1).next
-            target.cursors += [Cursor(text, status.value, resolver)] if text else []
-    target.summaries.sort(key=lambda s: int(s.number))
-    _read_collections(target)
-    _read_webhooks(target)
-    hidden = [row for row in articles.rows(tenant) if not (row.is_public and row.published)]
-    target.articles, target.article_texts = [int(row.number) for row in hidden], {row.title for row in hidden}
-    for person in requester_list.page(tenant, typed="", after="", limit=_CANDIDATES).people:
-        target.requesters.append(person.id)
-        target.requester_texts |= {person.id, *person.addresses}
-    for row in ledger.letters(tenant.repository, limit=_CANDIDATES)[0]:
-        target.letters.append(letter_keys.digest_of(row.pk))
-        target.letter_texts |= {target.letters[-1], row.object} - {""}
-    for key in key_changes.listed(tenant.repository):
-        target.api_keys.append(key.api_key_prefix)
-        target.api_key_texts |= {key.key_id, key.digest}
-    return target
-
-
-def _people(tenant: TenantContext) -> list[Member]:
-    return [m for m in members.members_of(tenant.repository) if m.email != SCRATCH_ADDRESS]
-
-
-def _read_collections(target: Target) -> None:
-    key = target.tenant.repository.key
-    step = max(1, len(target.summaries) // _COLLECTIONS)
-    for summary in target.summaries[::step]:
+            cursors += [Cursor(text, status.value, resolver)] if text else []
+    summaries.sort(key=lambda s: int(s.number))
+    for summary in summaries[:: len(summaries) // _CANDIDATES + 1]:
         number = int(summary.number)
-        ticket = timelines.ticket(target.tenant, number)
-        pk = key(ticket_keys.ticket, number)
-        sorts = [ticket_keys.SUMMARY, ticket_keys.DETAIL, *(a.sk for a in ticket.activity[:3])]
-        target.items += [{"pk": pk, "sk": sort} for sort in sorts]
-        for file in (*ticket.files, *(file for a in ticket.activity for file in a.files or ())):
-            target.files.append(file.id)
-            bucket = file_keys.bucket_of(file.id)
-            target.items.append({"pk": key(file_keys.files, bucket), "sk": file_keys.file(file.id)})
-        if ticket.earlier:
-            target.cursors.append(Cursor(ticket.earlier, number=number))
-    if target.last_number:
-        target.items.append({"pk": key(ticket_keys.counter), "sk": ticket_keys.COUNTER_TICKET})
-
-
-def _read_webhooks(target: Target) -> None:
-    repository = target.tenant.repository
-    for endpoint in endpoints.listed(repository):
-        secret = repository.get(SecretItem, keys.tenant, sort=endpoint.endpoint_id)
-        target.endpoints.append(endpoint.endpoint_id)
-        target.webhook_texts |= {endpoint.url, secret.current if secret else ""} - {""}
-        log = delivery_log.page(repository, endpoint.endpoint_id).rows
-        target.deliveries += [{"name": delivery_log.name_of(row), "sort": row.timestamp_event_id} for row in log]
-
-
-def texts_of(target: Target) -> set[str]:
-    """Return titles, names, addresses, ids and secrets that only this tenant's pages should ever show."""
-    people = {m.email for m in target.members} | {m.id for m in target.members}
-    return (
-        {s.title for s in target.summaries}
-        | people
-        | target.requester_texts
-        | target.letter_texts
-        | target.article_texts
-        | target.webhook_texts
-        | target.api_key_texts
-        | {*target.files}
-    )
+        if earlier := timelines.ticket(tenant, number).earlier:
+            cursors.append(Cursor(earlier, number=number))
+    return summaries, cursors
 
 
 def person_of(target: Target) -> User | None:

@@ -353,9 +353,8 @@ def test_a_portal_that_opens_each_desk_that_an_address_names_is_a_crossing(
 
 def test_each_tenant_has_webhooks_that_the_proof_attacks(plan: AttackPlan) -> None:
     for target in plan.targets:
-        assert target.endpoints
-        assert target.deliveries
-        assert any(text.startswith("whsec_") for text in targets.texts_of(target))
+        assert all(target.ids(kind) for kind in ("endpoint", "delivery", "requester", "letter"))
+        assert any(text.startswith("whsec_") for text in target.texts)
     attempts = [plan.attempt(number) for number in range(4000)]
     attacked = {place for one in attempts if not one.honest for place in [one.place]}
     assert attacked >= {"Events.Endpoints", "Events.Secrets", "Events.Deliveries", "Support.Letters"}
@@ -365,7 +364,7 @@ def test_each_tenant_has_a_letter_that_the_proof_asks_for_as_another_tenant(plan
     one, other = plan.targets[:2]
     rng = random.Random(1)  # noqa: S311  # a seed, no secret
     for name in ("letter", "letter_id"):
-        assert argument(rng, one, other, "str", name) in other.letters
+        assert argument(rng, one, other, "str", name) in other.ids("letter")
     for target in (one, other):
-        assert {*target.letters, f"object-of-{target.tenant.slug}"} <= targets.texts_of(target)
-        assert Draw(rng, one, target).foreign(LETTERS).endswith(target.letters[0]) or target is one
+        assert {*target.ids("letter"), f"object-of-{target.tenant.slug}"} <= target.texts
+        assert Draw(rng, one, target).foreign(LETTERS).endswith(target.ids("letter")[0]) or target is one

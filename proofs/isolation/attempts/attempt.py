@@ -15,34 +15,13 @@ from typing import Any, Final
 
 from delivery.outbox import stored as outbox_keys
 from delivery.outbox.stored import OUTBOX
-from delivery.webhooks import stored as webhook_keys
-from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
 from portal.isolation.policies import TAG
 from portal.schema import registry
 from portal.schema.tables import Index, Table
 from proofs.isolation import keys, oracle
 from proofs.isolation.targets import Target
-from tenants.api_keys.stored import API_KEYS
-from tenants.audit_trail.stored import AUDIT
-from tenants.membership.stored import MEMBERS
 from tenants.sign_in.stored import USERS, email_key, user_key
 from tenants.tenancy.stored import MEMBERSHIPS, slug_key
-from tickets.articles import stored as article_keys
-from tickets.articles.stored import ARTICLES
-from tickets.desk_setup.stored import SETUP, SETUPS
-from tickets.letters import stored as letter_keys
-from tickets.letters.stored import LETTERS
-from tickets.outside.stored import LOOKS, OUTSIDE
-from tickets.ready_answers import stored as answer_keys
-from tickets.ready_answers.stored import READY_ANSWERS
-from tickets.replies.stored import MAIL
-from tickets.replies.stored import SETTINGS as MAIL_SETTINGS
-from tickets.requesters import stored as requester_keys
-from tickets.requesters.stored import REQUESTERS
-from tickets.rules import stored as rule_keys
-from tickets.rules.stored import RULES
-from tickets.saved_views.stored import DESK as DESKS_VIEWS
-from tickets.saved_views.stored import VIEWS
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import TICKETS
 
@@ -51,9 +30,6 @@ Key = dict[str, Any]
 _LOOK_ALIKES: Final = str.maketrans("abce012", "\u0430\u0432\u0441\u0435\uff10\u0661\uff12")
 _INVISIBLE: Final = ("\u200b", "\u202e", "\u0301")
 _FULL_WIDTH: Final = 0xFEE0  # from an ASCII character to one that looks like it
-_NO_ENDPOINT: Final = f"{webhook_keys.ENDPOINT}{'0' * 16}"
-_NO_REQUESTER: Final = f"rq_{'0' * 32}"
-_NO_API_KEY: Final = "Ab0Cd1Ef"
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
 SCRATCH_SORT: Final = "proof"
@@ -68,68 +44,23 @@ class Draw:
     other: Target
 
     def own(self, table: Table, index: Index | None = None) -> str:
-        return self._partition(self.me, table, index)
+        return self.rng.choice(self.me.partitions(table, index))
 
     def foreign(self, table: Table, index: Index | None = None) -> str:
-        if table == OUTBOX and index is None and self.rng.random() < _NOBODYS_SHARE:
-            return outbox_keys.outbox_row(outbox_keys.NO_TENANT, f"{self.rng.getrandbits(128):032x}")
-        return self._partition(self.other, table, index)
-
-    def _partition(self, target: Target, table: Table, index: Index | None) -> str:
-        rng = self.rng
-        if table == OUTBOX and (index is None or not index.leading_keys):
-            row_id = f"{rng.getrandbits(128):032x}"
-            return outbox_keys.outbox_row(target.id, row_id) if index is None else outbox_keys.pending_of(row_id)
-        if index is not None and table in (TICKETS, AUDIT):
-            return rng.choice(target.partitions if table == TICKETS else target.trails(index))
-        if index is None and table == TICKETS:
-            return rng.choice(target.items)["pk"] if target.items else ticket_keys.ticket(target.id, 1)
-        if table == DELIVERIES:
-            return webhook_keys.log_partition(target.id, rng.choice(target.endpoints or [_NO_ENDPOINT]))
-        if table == REQUESTERS:
-            return self._of_requesters(target, index)
-        if table == LETTERS and index is None:
-            return letter_keys.letter(target.id, rng.choice(target.letters or ["d" * 48]))
-        if table == ARTICLES:
-            return rng.choice(
-                [article_keys.centre(target.id), article_keys.article(target.id, rng.choice(target.articles or [1]))]
-            )
-        if table == READY_ANSWERS:
-            return answer_keys.answers(target.id)
-        if table == RULES:
-            return rule_keys.rules(target.id)
-        person = rng.choice(target.members) if target.members else None
-        if table == USERS and person:
-            return rng.choice([user_key(person.id), email_key(person.email), slug_key(target.tenant.slug)])
-        if table == MEMBERSHIPS and person:
-            return person.id
-        pattern = (index and index.leading_keys) or table.leading_keys
-        return pattern.replace("{tenant}", target.id).replace("*", "PROOF")
-
-    def _of_requesters(self, target: Target, index: Index | None) -> str:
-        if index is not None:
-            return self.rng.choice([requester_keys.people, requester_keys.addresses])(target.id)
-        return requester_keys.requester(target.id, self.rng.choice(target.requesters or [_NO_REQUESTER]))
+        rng, other = self.rng, self.other
+        if table == OUTBOX and index is None and rng.random() < _NOBODYS_SHARE:
+            return outbox_keys.outbox_row(outbox_keys.NO_TENANT, f"{rng.getrandbits(128):032x}")
+        if table in (USERS, MEMBERSHIPS) and index is None and other.members:
+            person = rng.choice(other.members)
+            of_users = [user_key(person.id), email_key(person.email), slug_key(other.tenant.slug)]
+            return rng.choice(of_users) if table == USERS else person.id
+        return rng.choice(other.partitions(table, index))
 
     def sort(self, table: Table) -> str:
         """Return a sort key that the other tenant really has, so that a hole would show something."""
         if table == MEMBERSHIPS:
             return self.other.id
-        found = {
-            MEMBERS: [m.id for m in self.other.members] or ["x"],
-            ENDPOINTS: self.other.endpoints or [_NO_ENDPOINT],
-            SECRETS: self.other.endpoints or [_NO_ENDPOINT],
-            REQUESTERS: [requester_keys.PROFILE],
-            ARTICLES: [article_keys.DRAFT, article_keys.PUBLISHED, article_keys.CENTRE],
-            READY_ANSWERS: [answer_keys.row(answer_keys.DESK, "hours")],
-            MAIL: [MAIL_SETTINGS],
-            OUTSIDE: [LOOKS],
-            SETUPS: [SETUP],
-            VIEWS: [DESKS_VIEWS, *(m.id for m in self.other.members)],
-            API_KEYS: self.other.api_keys or [_NO_API_KEY],
-            DELIVERIES: [d["sort"] for d in self.other.deliveries],
-        }.get(table)
-        return self.rng.choice(found or [i["sk"] for i in self.other.items] or [ticket_keys.SUMMARY])
+        return str(self.rng.choice([key[str(table.range)]["S"] for key in self.other.keys(table)] or ["x"]))
 
     def place(self) -> tuple[Table, Index | None]:
         """Return any table or index, each as often as the others, and more often one that holds the tenant's items."""

@@ -138,7 +138,7 @@ _READ: Final = (reply_addresses.read, reply_addresses.read, reply_addresses.read
 
 
 def _tokens(target: Target, number: int) -> tuple[str, ...]:
-    person = target.requesters[0] if target.requesters else target.id
+    person = [*target.ids("requester"), target.id][0]
     member = target.members[0].id if target.members else target.id
     made = (
         reply_addresses.address_of(target.id, number, person, is_agent=False),
@@ -274,7 +274,8 @@ def _odd_gets(draw: Draw) -> list[Callable[[Store], object]]:
 
 def _odd_queries(draw: Draw, key: str) -> list[Callable[[Store], object]]:
     """Return queries of the other's index, from a foreign position, and within foreign bounds."""
-    index, theirs = draw.rng.choice(TICKETS.indexes), draw.rng.choice(draw.other.partitions)
+    index = draw.rng.choice(TICKETS.indexes)
+    theirs = draw.foreign(TICKETS, index)
     table, foreign = draw.place()[0], draw.other.id
     start = {"pk": {"S": key}, "sk": {"S": SUMMARY}}
     rows = RawItems(TICKETS)

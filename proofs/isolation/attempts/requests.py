@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from delivery.outbox import stored as outbox_keys
-from delivery.outbox.stored import OUTBOX
 from portal.dynamo import client
 from portal.isolation import policies
 from portal.schema import registry
@@ -91,8 +89,8 @@ def _own_keys(draw: Draw, operation: str, table: Table, count: int) -> list[Key]
             key[table.range] = {"S": f"{SCRATCH_SORT}{number}"}
         if table == TICKETS and operation == "BatchWriteItem":
             key[table.hash] = {"S": keys.proof(draw.me.id)}
-        elif table == TICKETS and draw.me.items and number == 0:
-            key = {name: {"S": text} for name, text in draw.rng.choice(draw.me.items).items()}
+        elif table == TICKETS and number == 0 and (real := draw.me.keys(table)):
+            key = dict(draw.rng.choice(real))
         found[repr(key)] = key
     return [*found.values()]
 
@@ -104,9 +102,9 @@ def _body(draw: Draw, kind: str, table: Table, key: Key) -> dict[str, Any]:
         return {"Key": key, "ConsistentRead": rng.random() < 0.5}
     body = impossible(table) | {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     indexed = {}
-    if (indexes := [i for i in table.indexes if i.leading_keys or table == OUTBOX]) and rng.random() < 0.5:
+    if (indexes := [i for i in table.indexes if i.leading_keys]) and rng.random() < 0.5:
         index = rng.choice(indexes)
-        indexed = {index.range: {"S": "2026"}, index.hash: {"S": _indexed(draw, table, index, key)}}
+        indexed = {index.range: {"S": "2026"}, index.hash: {"S": draw.own(table, index)}}
         indexed = {name: value for name, value in indexed.items() if name not in table.key_names}
     if kind == "Put":
         return body | {"Item": {"title": {"S": "proof"}} | key | indexed}
@@ -116,13 +114,6 @@ def _body(draw: Draw, kind: str, table: Table, key: Key) -> dict[str, Any]:
     names = zip(["title", *indexed], values, strict=True)
     text = "SET " + ", ".join(f"{name} = {value}" for name, value in names)
     return body | {"Key": key, "UpdateExpression": text, "ExpressionAttributeValues": values}
-
-
-def _indexed(draw: Draw, table: Table, index: Index, key: Key) -> str:
-    """Return a key of an index for this item: of the outbox, the one key that its row may have."""
-    if table == OUTBOX and not index.leading_keys:
-        return outbox_keys.pending_of(outbox_keys.row_parts(key[table.hash]["S"])[1])
-    return draw.own(table, index)
 
 
 def _member(draw: Draw, operation: str, table: Table, key: Key, kinds: tuple[str, ...] = _MEMBERS[:2]) -> Any:

@@ -166,7 +166,7 @@ class _BodyMaker:
         if name == "event_types":
             return self.rng.choice(endpoints.offered()).name
         if name == "files":
-            return self.rng.choice(self.victim.files or ["0" * 32])
+            return self.rng.choice(self.victim.ids("file") or ["0" * 32])
         if name in ("id", "resolver", "user", "member", "requester") or name.endswith("_id"):
             return person(self.rng, self.victim)
         return "Proof"

@@ -22,7 +22,7 @@ from django.test import Client, override_settings
 
 from proofs.isolation.data_attack import Crossing
 from proofs.isolation.oracle import Oracle
-from proofs.isolation.targets import Target, texts_of
+from proofs.isolation.targets import Target
 from proofs.isolation.transport import Crossed
 from proofs.isolation.walk import api_tricks, portal_tricks
 from proofs.isolation.walk.api_tricks import LentKeys, lend
@@ -58,8 +58,8 @@ class ForeignTexts:
     """The texts that one tenant's answers alone may show: its id, people and titles, each absent from all others."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
-        self._of = {t.id: {t.id} | {s for s in texts_of(t) if len(s) >= _SHORTEST} for t in targets}
-        self._all = {t.id: {*texts_of(t), t.tenant.name} for t in targets}
+        self._of = {t.id: {t.id} | {s for s in t.texts if len(s) >= _SHORTEST} for t in targets}
+        self._all = {t.id: {*t.texts, t.tenant.name} for t in targets}
 
     def kept_from(self, homes: Collection[str], asked: Any) -> Iterator[str]:
         """Return those that somebody at home in these tenants may not see, and which are not in the request itself: an

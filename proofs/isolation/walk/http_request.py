@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -22,6 +22,11 @@ from portal.web.access import is_guest_path
 from proofs.isolation.targets import Target
 from tenants.api_keys.scopes import Scope
 
+# An id of each kind that nobody has, by the beginning of the names of parameters.
+IDS_OF_NOBODY: Final = {
+    "endpoint": "ep_0123456789abcdef", "requester": f"rq_{'0' * 32}", "letter": "d" * 48, "file": "0" * 32,
+    "api_key": "Ab0Cd1Ef", "delivery": f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z",
+}  # fmt: skip
 Patterns = Sequence[URLPattern | URLResolver]
 
 
@@ -145,28 +150,18 @@ def person(rng: random.Random, target: Target) -> str:
 def argument(rng: random.Random, own: Target, victim: Target, converter: str, name: str) -> str:
     """Return what an address has in a place of this name, such that it asks for what is the victim's."""
     if converter == "int" and victim.articles:
-        return str(rng.choice(victim.articles))
+        return str(rng.choice([*victim.articles]))
     if "number" in converter or converter == "int" or name in ("number", "id", "pk"):
         return str(number(rng, own, victim))
-    somebody = person(rng, victim)
     if name == "desk":  # the visitor's own, without which no view is reached
         return own.tenant.slug
-    if name.startswith(("endpoint", "webhook")):
-        return rng.choice(victim.endpoints or ["ep_0123456789abcdef"])
-    if name.startswith("requester"):
-        return rng.choice(victim.requesters or [f"rq_{'0' * 32}"])
-    if name.startswith("letter"):
-        return rng.choice(victim.letters or ["d" * 48])
-    if name.startswith("file"):
-        return rng.choice(victim.files or ["0" * 32])
-    if name == "api_key":
-        return rng.choice(victim.api_keys or ["Ab0Cd1Ef"])
-    if name.startswith("delivery"):
-        name_of_none = f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z"
-        return rng.choice(victim.deliveries)["name"] if victim.deliveries else name_of_none
     if name == "slug":  # of a guest's page, which is anybody's
         return rng.choice([own.tenant.slug, victim.tenant.slug])
     if name == "token":
         return "abcdef-0123456789abcdef0123456789abcdef"
+    for kind, of_nobody in IDS_OF_NOBODY.items():
+        if name.startswith(kind):
+            return rng.choice(victim.ids(kind) or [of_nobody])
+    somebody = person(rng, victim)
     encoded = base64.urlsafe_b64encode(somebody.encode()).decode().rstrip("=")
     return rng.choice([encoded, somebody, victim.id, victim.tenant.slug])

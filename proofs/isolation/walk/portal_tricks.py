@@ -251,7 +251,7 @@ def _challenge(rng: random.Random, v: HttpRequest, _: Visitors) -> dict[str, Any
     desk = rng.choice([v.own, v.victim]).tenant
     issued = challenges.issue(desk, bits=0).text
     text = rng.choice([issued, issued[:-1] + "A", signing.Signer(key=_NOT_OURS).sign(issued.rpartition(":")[0])])
-    more = {"challenge": text, "proof": "0", "website": "", "files": v.victim.files[:1]}
+    more = {"challenge": text, "proof": "0", "website": "", "files": v.victim.ids("file")[:1]}
     return {"form": more, "query": {"challenge": text}}
 
 
