@@ -6,6 +6,7 @@ Written from docs/isolation.md without a look at the declarations: a right that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -130,7 +131,7 @@ def promises() -> Iterator[Promise]:
     # What IAM cannot say the guard holds in the same way for every role. The lifecycle role deletes whole tenants.
     for role, (operation, params) in product(ROLES, _destroying()):
         if role != "lifecycle" or TICKETS.full_name not in guard.tables_of(operation, params):
-            kept = _stopped(lambda: guard.refuse_destruction(operation, params, role))  # noqa: B023
+            kept = _stops(guard.refuse_destruction, operation, params, role, within=nullcontext())
             yield Promise("nothing is lost that IAM cannot keep", GUARD, role, kept)
 
 
@@ -142,35 +143,32 @@ def _refused(documents: Documents, words: str, role: Role, arn: str, operation: 
     return Promise(words, IAM, role, not documents[role].allows(asked))
 
 
-def _stopped(refuse: Callable[[], object]) -> bool:
-    try:
-        refuse()
-    except guard.IsolationError:
-        return True
+def _stops(check: Callable[..., object], *asked: Any, within: AbstractContextManager[object] | None = None) -> bool:
+    """Tell whether the guard stops this for who acts for the tenant, or does what else is said."""
+    with within or guard.acting_for(_TENANT):
+        try:
+            check(*asked)
+        except guard.IsolationError:
+            return True
     return False
 
 
 def _of_whole_tenants(documents: Documents) -> Iterator[Promise]:
     """Yield what the commands cannot do that take up a whole tenant: rows of its audit trail go with it alone."""
+
+    def check(operation: str, params: dict[str, Any]) -> None:
+        guard.refuse_destruction(operation, params, "lifecycle")
+        guard.refuse_strange(documents["lifecycle"], operation, params)
+
+    deletion: dict[str, Any] = {"Key": _ROW, "TableName": AUDIT.full_name}
     deleted, replaced = (
-        {"RequestItems": {AUDIT.full_name: [{kind: content}]}}
-        for kind, content in (("DeleteRequest", {"Key": _ROW}), ("PutRequest", {"Item": _ROW}))
+        {"RequestItems": {AUDIT.full_name: [member]}}
+        for member in ({"DeleteRequest": {"Key": _ROW}}, {"PutRequest": {"Item": _ROW}})
     )
-    cases: list[tuple[str, dict[str, Any], str | None]] = [  # and the tenant that is purged meanwhile
-        ("DeleteItem", {"Key": _ROW, "TableName": AUDIT.full_name}, None),
-        ("DeleteItem", {"Key": _ROW, "TableName": AUDIT.full_name}, _OTHER),
-        ("BatchWriteItem", deleted, None),
-        ("BatchWriteItem", deleted, _OTHER),
-        ("BatchWriteItem", replaced, _TENANT),
-    ]
-    for operation, params, purged in cases:
-
-        def refuse(operation: str = operation, params: dict[str, Any] = params) -> None:
-            guard.refuse_destruction(operation, params, "lifecycle")
-            guard.refuse_strange(documents["lifecycle"], operation, params)
-
-        with guard.purging(purged) if purged else guard.acting_for(_TENANT):
-            kept = _stopped(refuse)
+    cases = [("DeleteItem", deletion, within) for within in (None, guard.purging(_OTHER))]
+    cases += [("BatchWriteItem", deleted, within) for within in (None, guard.purging(_OTHER))]
+    for operation, params, within in (*cases, ("BatchWriteItem", replaced, guard.purging(_TENANT))):
+        kept = _stops(check, operation, params, within=within)
         yield Promise("a row of the audit trail goes with its tenant alone", GUARD, "lifecycle", kept)
 
 
@@ -190,32 +188,22 @@ def foreign_objects(mine: str, anothers: str) -> list[str]:
 def _of_objects(documents: Documents) -> Iterator[Promise]:
     """Yield the promises about objects: they are their tenant's alone, and most roles know none."""
     words, bucket = "objects are their tenant's alone", settings.MAIL_BUCKET
+    foreign = foreign_objects(_TENANT, _OTHER)
+
+    def stops(role: Role, action: str, key: str, **more: str) -> bool:
+        params = {"Bucket": bucket, "Key": key, **more}
+        return _stops(object_guard.refuse_foreign_object, documents[role], role, bucket, action, params)
+
     for role, action in product(ROLES, ("GetObject", "PutObject", "DeleteObject")):
         if role != "lifecycle":  # its policy serves all tenants, and the guard holds it to one
-            resource = policies.object_arn(f"tenant/{_OTHER}/letters/one")
+            resource = policies.object_arn(foreign[0])
             asked = policies.Request(f"s3:{action}", resource, (), _TENANT if role == "tenant" else None)
             yield Promise(words, IAM, role, not documents[role].allows(asked))
-        keys = foreign_objects(_TENANT, _OTHER) if role == "tenant" else [f"tenant/{_OTHER}/letters/one"]
-        for key in keys:
-            with guard.acting_for(_TENANT):
-                params = {"Bucket": bucket, "Key": key}
-                kept = _stopped(
-                    lambda: object_guard.refuse_foreign_object(documents[role], role, bucket, action, params)  # noqa: B023
-                )
-            yield Promise(words, GUARD, role, kept)
-    for key in foreign_objects(_TENANT, _OTHER):
+        for key in foreign if role == "tenant" else foreign[:1]:
+            yield Promise(words, GUARD, role, stops(role, action, key))
+    for key in foreign:
         for source, to in ((key, f"tenant/{_TENANT}/files/one"), (f"tenant/{_TENANT}/uploads/one", key)):
-            params = {"Bucket": bucket, "Key": to, "CopySource": f"{bucket}/{source}"}
-            with guard.acting_for(_TENANT):
-                kept = _stopped(
-                    lambda: object_guard.refuse_foreign_object(
-                        documents["tenant"],
-                        "tenant",
-                        bucket,
-                        "CopyObject",
-                        params,  # noqa: B023
-                    )
-                )
+            kept = stops("tenant", "CopyObject", to, CopySource=f"{bucket}/{source}")
             yield Promise("no object is copied from or to another tenant", GUARD, "tenant", kept)
 
 
@@ -229,9 +217,7 @@ def _of_own_tables(documents: Documents, role: Role) -> Iterator[Promise]:
     if role == "tenant":
         for operation in (*_READS, "PutItem", "UpdateItem"):
             yield _refused(documents, words, role, policies.table_arn(anothers), operation, TICKETS)
-    with guard.acting_for(_TENANT):
-        wanted = {"TableName": anothers, "Key": _TICKET}
-        kept = _stopped(lambda: guard.refuse_tables_of_others("GetItem", wanted))
+    kept = _stops(guard.refuse_tables_of_others, "GetItem", {"TableName": anothers, "Key": _TICKET})
     yield Promise(words, GUARD, role, kept)
 
 
@@ -241,8 +227,7 @@ def _of_one_tenant(documents: Documents, role: Role) -> Promise:
     written: tuple[str, dict[str, Any]] = ("UpdateItem", {"TableName": TICKETS.full_name, "Key": foreign} | _UPDATE)
     if role in ("seed", "lifecycle"):
         written = ("BatchWriteItem", {"RequestItems": {TICKETS.full_name: [{"PutRequest": {"Item": foreign}}]}})
-    with guard.acting_for(_TENANT):
-        kept = _stopped(lambda: guard.refuse_strange(documents[role], *written))
+    kept = _stops(guard.refuse_strange, documents[role], *written)
     return Promise("it writes for one tenant at a time", GUARD, role, kept)
 
 

@@ -30,7 +30,8 @@ from tickets.desk import lists, timelines
 from tickets.letters.stored import LETTERS
 from tickets.requesters.stored import REQUESTERS
 from tickets.ticket.fields import Status
-from tickets.ticket.stored import COUNTER_TICKET, TICKETS, SummaryItem
+from tickets.ticket.stored import TICKETS, SummaryItem
+from tickets.verification import recount
 
 # The people of the demonstration: their memberships lead to its tenants.
 DEMONSTRATION: Final = ("alice@example.com", "bob@example.com", "charlie@example.com", "vera@example.com")
@@ -80,15 +81,11 @@ class Target:
     rows: dict[Table, list[StoredItem]]
     steady: list[StoredItem]
     articles: dict[int, str]
+    last_number: int
 
     @property
     def id(self) -> str:
         return self.tenant.tenant_id
-
-    @cached_property
-    def last_number(self) -> int:
-        counters = (row.item for row in self.rows.get(TICKETS, ()) if row.item["sk"]["S"] == COUNTER_TICKET)
-        return max((int(item["last"]["N"]) for item in counters), default=0)
 
     def partitions(self, table: Table, index: Index | None = None) -> list[str]:
         """Return the keys of the sampled rows in a table or one of its indexes; without any, one of the right form."""
@@ -163,7 +160,8 @@ def _sample(tenant: TenantContext) -> Target:
     summaries, cursors = _listed(tenant)
     people = [m for m in members.members_of(tenant.repository) if m.email != SCRATCH_ADDRESS]
     hidden = {int(row.number): row.title for row in articles.rows(tenant) if not (row.is_public and row.published)}
-    return Target(tenant, people, summaries, cursors, rows, steady, hidden)
+    last = recount.last_number(tenant.repository)
+    return Target(tenant, people, summaries, cursors, rows, steady, hidden, last)
 
 
 def _listed(tenant: TenantContext) -> tuple[list[SummaryItem], list[Cursor]]:
