@@ -43,6 +43,9 @@ LOOK: Final = 0.3  # the same, at what many items tell
 LEASE_SECONDS: Final = 1.5  # of what processes hold that are killed
 DRAIN_SECONDS: Final = 240.0  # until a worker has applied everything, or nothing is done any more
 JOB_SECONDS: Final = 3600.0  # until a move or a resharding is over
+# What the processes find there: nothing holds back what they do but kills.
+_UNBOUNDED = dict.fromkeys(("DELIVERY_IN_FLIGHT", "DELIVERY_PER_SECOND", "DELIVERY_BURST"), "100000")
+ENVIRON: Final = {"TENANT_RATES": "off", "LOG_LEVEL": "ERROR", **_UNBOUNDED}
 _T = TypeVar("_T")
 Option = dict[str, Any]  # as `add_argument` takes it
 Say = Callable[[str], object]
@@ -89,7 +92,6 @@ class Torture:
     kept: ClassVar[str]  # the sentence for the end where nothing is wrong
     follower: ClassVar[str] = ""
     loads: ClassVar[Sequence[str]] = ()
-    environ: ClassVar[Mapping[str, str]] = {}  # what the processes find there
     needs_engine: ClassVar[bool] = True
 
     def __init__(self, plan: Namespace, folder: Path, stage: Callable[[str, int | None], Progress]) -> None:
@@ -363,7 +365,7 @@ class TortureCommand(PortalCommand):
             cleanup.refuse_in_production()
         plan = Namespace(**{name: options[name] for name in self.scenario.options})
         plan.seed = proof_report.seed(options, self.stdout)
-        with patch.dict(os.environ, self.scenario.environ), tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        with patch.dict(os.environ, ENVIRON), tempfile.TemporaryDirectory(prefix="torture-") as folder:
             run, began = self.scenario(plan, Path(folder), partial(Progress, self)), time.monotonic()
             try:
                 run.work()

@@ -106,7 +106,6 @@ class Delivery(Torture):
     }
     must_be_empty = ("lost", "unexpected", "under_two_ids", "pending", "doubles_too_many")
     kept = "Each event has arrived, and nothing is pending."
-    environ = load.UNBOUNDED
 
     def work(self) -> None:
         plan, self.pending = self.plan, 0

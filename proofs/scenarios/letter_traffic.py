@@ -98,7 +98,6 @@ class Letters(Torture):
     }
     must_be_empty = ("lost", "filed_twice", "not_filed", "left_in_the_bucket", "unanswered", "unmarked")
     kept = "Each letter is one ticket, and each answer was sent and is marked so."
-    environ = load.UNBOUNDED
 
     def work(self) -> None:
         plan = self.plan

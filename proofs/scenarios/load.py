@@ -36,8 +36,6 @@ WAYS: Final = {
     "delete": 4, "comment on any": 4,
 }  # fmt: skip
 
-# What leaves the desks is held back by nothing but kills.
-UNBOUNDED: Final = dict.fromkeys(("DELIVERY_IN_FLIGHT", "DELIVERY_PER_SECOND", "DELIVERY_BURST"), "100000")
 VISIBLE: Final = count(12, "SECONDS", "until another worker sees the messages of one that was killed")
 
 

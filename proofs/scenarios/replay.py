@@ -73,7 +73,6 @@ class Replay(Torture):
     must_be_empty = ("missing", "doubled", "unknown", "answered_differently", "unanswered", "faults")
     kept = "Each was done once, and answered alike each time."
     loads = ("portal.wsgi",)
-    environ: ClassVar = {"TENANT_RATES": "off", "LOG_LEVEL": "ERROR"}
 
     def work(self) -> None:
         self.ports: list[int] = []

@@ -104,7 +104,6 @@ class SearchTorture(Torture):
     options: ClassVar = {"tickets": count(1000, "N", "to write"), "kills": count(30, "K", "of workers", 0)}
     must_be_empty = ("lost", "ghosts", "unfound", "missing", "foreign", "damage")
     kept = "Everything is found, and was found at every moment since it first was."
-    environ: ClassVar = {"LOG_LEVEL": "ERROR"}
 
     def work(self) -> None:
         self.wanted: dict[str, int] = {}  # ticket by word

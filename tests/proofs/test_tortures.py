@@ -34,17 +34,9 @@ SCENARIOS: dict[str, type[Torture]] = {
     "search": search.SearchTorture,
     "stream": stream.Stream,
 }
+OF_DELIVERY = {"events": 40, "kills": 3, "writers": 1, "dispatchers": 1, "consumers": 1}
 SMALL: dict[str, dict[str, float]] = {
-    "delivery": {
-        "events": 40,
-        "kills": 3,
-        "tenants": 1,
-        "writers": 1,
-        "dispatchers": 1,
-        "consumers": 1,
-        "visible": 2,
-        "seed": 3,
-    },
+    "delivery": OF_DELIVERY | {"tenants": 1, "visible": 2, "seed": 3},
     "idempotency": {"posts": 30, "kills": 3, "seed": 5},
     "letters": {"letters": 12, "kills": 4, "tenants": 1, "workers": 1, "visible": 2, "seed": 3},
     "move": {"tickets": 10, "writers": 1, "readers": 1, "kills": 1, "writes": 8, "reads": 8, "rate": 40, "seed": 5},
@@ -78,15 +70,23 @@ def killed(name: str, found: dict[str, Any]) -> None:
         assert found["indexed"] >= 15 * 3 * len(search.ROLES) - 15, "the records of tickets, texts and comments"
 
 
-@pytest.fixture
-def processes(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The command runs here, and what it forks its processes from begins anew, with the environment of this torture."""
-    settings.DEBUG, settings.API_KEY_ENVIRONMENT = True, "test"  # as in the processes
-    monkeypatch.setenv("DEBUG", "1")
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[None]:
+    """One server forks the processes of all tortures. It has loaded what any of them needs."""
     stop = forkserver._forkserver._stop  # type: ignore[attr-defined]  # there is no public way
     stop()
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Torture, "loads", ["portal.wsgi", *(scenario.__module__ for scenario in SCENARIOS.values())])
+        patch.setattr(replay.Replay, "loads", Torture.loads)
+        yield
     stop()
+
+
+@pytest.fixture
+def processes(fork_server: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs here."""
+    settings.DEBUG, settings.API_KEY_ENVIRONMENT = True, "test"  # as in the processes
+    monkeypatch.setenv("DEBUG", "1")
 
 
 @pytest.mark.timeout(900)
