@@ -93,7 +93,3 @@ def attack(plan: AttackPlan, numbers: Iterable[int], tally: Tally, advance: Call
                 advance(1)
     finally:
         tally.events, tally.sent, tally.seconds = wire.events, wire.answered, time.monotonic() - started
-
-
-def states(targets: Iterable[Target]) -> dict[str, list[Any]]:
-    return {target.id: target.state() for target in targets}

@@ -30,6 +30,7 @@ from proofs.isolation.walk import visitors
 from proofs.isolation.walk.http_attack import ApiAttack, PortalAttack, Visits
 from proofs.isolation.walk.visitors import Visitors
 
+HOLDS: Final = "Isolation holds: no request crossed."
 HTTP_SHARE: Final = 50  # one request in so many goes to the portal
 
 
@@ -47,7 +48,7 @@ class Proof:
     visits: Visits = field(default_factory=Visits)
     calls: Visits = field(default_factory=Visits)  # of the API
     fates: list[Fate] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)  # tenants whose sampled data are not what they were
+    changed: int = 0  # tenants whose sampled data are not what they were
     left_behind: int = 0
     began: datetime = field(default_factory=clock.now)
     seconds: float = 0.0
@@ -68,12 +69,19 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        found = self.crossing or self.refused or self.survivors or self.changed or self.left_behind
-        return self.finished and not found
+        return self.verdict == HOLDS
 
     @property
-    def data_requests(self) -> int:
-        return self.requests - (self.requests // HTTP_SHARE if self.with_http else 0)
+    def verdict(self) -> str:
+        sentences = {
+            "Isolation does NOT hold: a request crossed.": self.crossing,
+            "Not proved: an honest request was refused.": self.refused,
+            "Not decided: data changed during the proof. Run it again while nobody works in these desks.": self.changed,
+            "Not proved: the attack did not notice a broken layer.": self.survivors,
+            "Not clean: items of the proof are still there.": self.left_behind,
+            "Interrupted before the end.": not self.finished,
+        }
+        return next((said for said, wrong in sentences.items() if wrong), HOLDS)
 
 
 Stage = Callable[[str, int], Progress]  # of a phase and its number of steps
@@ -90,7 +98,7 @@ def prove(proof: Proof, stage: Stage, *, only: str = "") -> None:
             "or name them with --tenant SLUG."
         )
     started = time.monotonic()
-    before = data_attack.states(proof.targets)
+    before = [target.state() for target in proof.targets]
     plan = AttackPlan(proof.seed, proof.targets)
     try:
         with visitors.visiting(proof.targets) if proof.with_http else nullcontext() as people:
@@ -98,31 +106,32 @@ def prove(proof: Proof, stage: Stage, *, only: str = "") -> None:
     finally:
         visitors.remove_scratch(proof.targets)
         proof.seconds = time.monotonic() - started
-    after = data_attack.states(proof.targets)
-    proof.changed = [tenant_id for tenant_id in before if before[tenant_id] != after[tenant_id]]
+    proof.changed = sum(target.state() != then for target, then in zip(proof.targets, before, strict=True))
     proof.left_behind = visitors.scratch_left(proof.targets)
     proof.finished = True
 
 
 def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, stage: Stage, only: str) -> None:
-    walks: list[tuple[PortalAttack | ApiAttack, Visits, str]] = []
+    attacks: list[tuple[PortalAttack | ApiAttack, Visits, str]] = []
     if people and people.members:
         of = proof.seed, proof.targets, people
-        walks = [(PortalAttack(*of), proof.visits, "Visits"), (ApiAttack(*of), proof.calls, "Calls")]
-    if only and not only.isdecimal():
-        for attack, found, _ in walks:
-            if only.startswith(attack.prefix):
-                attack.run([int(only.removeprefix(attack.prefix))], found, lambda steps: None)
-                return
-        raise CannotRun("There is nobody who could visit the portal.")
-    if only:
+        attacks = [(PortalAttack(*of), proof.visits, "Visits"), (ApiAttack(*of), proof.calls, "Calls")]
+    if only.isdecimal():
         data_attack.attack(plan, [int(only)], proof.tally, lambda steps: None)
+    elif only:
+        chosen = [(attack, found) for attack, found, _ in attacks if only.startswith(attack.prefix)]
+        if not chosen:
+            raise CannotRun("There is nobody who could visit the portal.")
+        for attack, found in chosen:
+            attack.run([int(only.removeprefix(attack.prefix))], found, lambda steps: None)
+    if only:
         return
-    with stage("Requests", proof.data_requests) as progress:
-        data_attack.attack(plan, range(proof.data_requests), proof.tally, progress.advance)
-    for attack, found, label in walks:
+    of_http = proof.requests // HTTP_SHARE if proof.with_http else 0
+    with stage("Requests", proof.requests - of_http) as progress:
+        data_attack.attack(plan, range(proof.requests - of_http), proof.tally, progress.advance)
+    for attack, found, label in attacks:
         if not proof.crossing and not proof.refused:
-            count = max(attack.least, proof.requests // HTTP_SHARE if attack.prefix == PortalAttack.prefix else 0)
+            count = max(attack.least, of_http if attack.prefix == PortalAttack.prefix else 0)
             with stage(label, count) as progress:
                 attack.run(range(count), found, progress.advance)
     if not proof.crossing and not proof.refused:
@@ -130,19 +139,11 @@ def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, stage: Stag
             proof.fates = mutants.run(plan, progress.advance)
 
 
-def replay(proof: Proof, found: Crossing, slugs: Sequence[str]) -> str:
-    named = "".join(f" --tenant {slug}" for slug in slugs)
-    return f"manage.py prove_isolation --seed {proof.seed} --only {found.number}{named}"
-
-
-_PACKAGES: Final = ("Django", "botocore", "pynamodb")
-
-
 def document(proof: Proof) -> dict[str, Any]:
     """Return everything, for machines. Tenants are numbers of tenants: a report for one customer names no other."""
     tally, visits, calls = proof.tally, proof.visits, proof.calls
     return {
-        "verdict": verdict(proof),
+        "verdict": proof.verdict,
         "holds": proof.holds,
         "seed": proof.seed,
         "began": proof.began.isoformat(timespec="seconds"),
@@ -174,7 +175,7 @@ def document(proof: Proof) -> dict[str, Any]:
         "mutants": [
             asdict(fate) | {"as_expected": fate.as_expected, "control": fate.mistake == CONTROL} for fate in proof.fates
         ],
-        "data": {"tenants_changed": len(proof.changed), "items_left_behind": proof.left_behind},
+        "data": {"tenants_changed": proof.changed, "items_left_behind": proof.left_behind},
         "crossing": proof.crossing and asdict(proof.crossing),
         "refused": proof.refused and asdict(proof.refused),
         "versions": _versions(),
@@ -183,41 +184,24 @@ def document(proof: Proof) -> dict[str, Any]:
 
 
 def _http(visits: Visits) -> dict[str, Any]:
-    def counted(answers: Counter[str]) -> dict[str, Any]:
-        return {"visits": answers.total(), "answers": dict(sorted(answers.items()))}
-
-    return {
-        "visits": visits.total,
-        "withheld_writes": visits.withheld,
-        "requests_watched": visits.asked,
-        "routes": [{"route": r, "method": m, **counted(answers)} for (r, m), answers in sorted(visits.routes.items())],
-        "tricks": [{"trick": trick, **counted(answers)} for trick, answers in sorted(visits.tricks.items())],
-    }
-
-
-def verdict(proof: Proof) -> str:
-    sentences = {
-        "Isolation does NOT hold: a request crossed.": proof.crossing,
-        "Not proved: an honest request was refused.": proof.refused,
-        "Not decided: data changed during the proof. Run it again while nobody works in these desks.": proof.changed,
-        "Not proved: the attack did not notice a broken layer.": proof.survivors,
-        "Not clean: items of the proof are still there.": proof.left_behind,
-        "Interrupted before the end.": not proof.finished,
-    }
-    return next((said for said, wrong in sentences.items() if wrong), "Isolation holds: no request crossed.")
+    routes = [
+        {"route": route, "method": method, "visits": answers.total(), "answers": dict(sorted(answers.items()))}
+        for (route, method), answers in sorted(visits.routes.items())
+    ]
+    tricks = {trick: dict(sorted(answers.items())) for trick, answers in sorted(visits.tricks.items())}
+    return {"visits": visits.total, "withheld_writes": visits.withheld, "routes": routes, "tricks": tricks}
 
 
 def _versions() -> dict[str, str]:
     endpoint = urlsplit(settings.DYNAMODB_ENDPOINT_URL)
+    engine = f"{endpoint.hostname}:{endpoint.port}" if endpoint.hostname else f"Amazon DynamoDB, {settings.AWS_REGION}"
+    layers = {"guard": settings.DYNAMODB_GUARD, "tenant role": settings.TENANT_ROLE_ARN}
     return {
         "Python": platform.python_version(),
         "Pooldesk": VERSION,
-        **{package: version(package) for package in _PACKAGES},
-        "engine": f"{endpoint.hostname}:{endpoint.port}"
-        if endpoint.hostname
-        else f"Amazon DynamoDB, {settings.AWS_REGION}",
-        "guard": "on" if settings.DYNAMODB_GUARD else "off",
-        "tenant role": "on" if settings.TENANT_ROLE_ARN else "off",
+        **{package: version(package) for package in ("Django", "botocore", "pynamodb")},
+        "engine": engine,
+        **{name: "on" if is_on else "off" for name, is_on in layers.items()},
     }
 
 

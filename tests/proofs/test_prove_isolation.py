@@ -19,7 +19,7 @@ from portal.dynamo import client
 from portal.dynamo.store import RawItems, Store
 from portal.isolation import guard, policies
 from portal.schema import keys, registry
-from proofs.isolation import data_attack, mutants, oracle, proof, targets
+from proofs.isolation import mutants, oracle, proof, targets
 from proofs.isolation.attempts import calls, requests
 from proofs.isolation.attempts.attempt import Draw
 from proofs.isolation.data_attack import AttackPlan
@@ -232,8 +232,9 @@ def test_walls_that_refuse_everything_prove_nothing(
 
     monkeypatch.setattr(guard, "refuse_foreign", refuse)
     monkeypatch.setattr(targets, "find", lambda slugs, limit: plan.targets)
-    for name, answer in (("states", {}), ("remove_scratch", None), ("scratch_left", 0)):
-        monkeypatch.setattr(data_attack if name == "states" else visitors, name, lambda found, answer=answer: answer)
+    monkeypatch.setattr(targets.Target, "state", lambda self: [])
+    for name, answer in (("remove_scratch", None), ("scratch_left", 0)):
+        monkeypatch.setattr(visitors, name, lambda found, answer=answer: answer)
     ended, report = reported(tmp_path / "proof.json", "--skip-http")
     assert ended.status == 1
     assert "honest request was refused" in ended.err

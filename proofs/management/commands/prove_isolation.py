@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from argparse import ArgumentTypeError
 from functools import partial
@@ -15,8 +14,7 @@ from portal.errors import NotFound, PortalError, Unavailable
 from portal.management.command import PortalCommand, Progress, whole_number
 from proofs import proof_report
 from proofs.isolation import targets
-from proofs.isolation.data_attack import Crossing
-from proofs.isolation.proof import CannotRun, Proof, by_kind, document, prove, replay
+from proofs.isolation.proof import CannotRun, Proof, by_kind, document, prove
 from proofs.isolation.transport import Unsafe
 from tickets.isolation_runs import platform_proofs
 
@@ -34,12 +32,9 @@ class Command(PortalCommand):
     again = "What it made is removed. Run it again with the same --seed for the same requests."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--requests", type=whole_number(1), default=20_000, metavar="N", help="how many (%(default)s)"
-        )
-        parser.add_argument(
-            "--seed", type=int, metavar="S", help="what to draw them from; printed, and a new one each time"
-        )
+        many, seed = "how many (%(default)s)", "what to draw them from; printed, and a new one each time"
+        parser.add_argument("--requests", type=whole_number(1), default=20_000, metavar="N", help=many)
+        parser.add_argument("--seed", type=int, metavar="S", help=seed)
         parser.add_argument(
             "--tenant", action="append", default=[], metavar="SLUG", dest="slugs", help="attack these; may be repeated"
         )
@@ -50,8 +45,7 @@ class Command(PortalCommand):
         proof_report.add_options(parser)
 
     def work(self, options: dict[str, Any]) -> None:
-        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
-        self.stdout.write(f"Seed {seed}.")
+        seed = proof_report.seed(options, self.stdout)
         try:
             found = targets.find(options["slugs"], options["tenants"])
             proof = Proof(seed, options["requests"], found, with_http=not options["skip_http"])
@@ -68,14 +62,11 @@ class Command(PortalCommand):
             why = f"{error.message} Check DYNAMODB_ENDPOINT_URL, and that create_tables has run."
             raise CommandError(why, returncode=CANNOT_RUN) from error
         if options["keep"] and proof.finished and proof.fates:
-            self._keep(proof)
+            try:
+                platform_proofs.record(document(proof))
+            except PortalError as error:
+                self.stderr.write(f"The result could not be kept for the owners' pages: {error.message}")
         self._say(proof, options)
-
-    def _keep(self, proof: Proof) -> None:
-        try:
-            platform_proofs.record(document(proof))
-        except PortalError as error:
-            self.stderr.write(f"The result could not be kept for the owners' pages: {error.message}")
 
     def _write(self, proof: Proof, options: dict[str, Any]) -> None:
         found = document(proof)
@@ -99,18 +90,15 @@ class Command(PortalCommand):
             self.stdout.write(f"{noticed} of {len(broken)} broken layers were noticed.")
         for fate in proof.survivors:
             self.stdout.write(f"  not as expected: {fate.mistake} {fate.killed_by}".rstrip())
-        problem = proof.crossing or proof.refused
-        if problem:
-            self._show(problem, proof, options)
+        if problem := proof.crossing or proof.refused:
+            slugs = options["slugs"] or [t.tenant.slug for t in proof.targets]
+            again = f"--seed {proof.seed} --only {problem.number} {' '.join(f'--tenant {slug}' for slug in slugs)}"
+            self.stdout.write(f"Attempt {problem.number}: {problem.why}")
+            self.stdout.write(json.dumps(problem.request, indent=1, ensure_ascii=False))
+            self.stdout.write(f"Make it again: manage.py prove_isolation {again}")
         if not proof.holds and not (options["only"] and problem is None):
             raise CommandError(found["verdict"])
         self.stdout.write(found["verdict"] if not options["only"] else "This attempt does not cross.")
-
-    def _show(self, problem: Crossing, proof: Proof, options: dict[str, Any]) -> None:
-        self.stdout.write(f"Attempt {problem.number}: {problem.why}")
-        self.stdout.write(json.dumps(problem.request, indent=1, ensure_ascii=False))
-        slugs = options["slugs"] or [t.tenant.slug for t in proof.targets]
-        self.stdout.write(f"Make it again: {replay(proof, problem, slugs)}")
 
 
 def _number(text: str) -> str:

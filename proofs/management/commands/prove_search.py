@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
@@ -34,8 +33,7 @@ class Command(PortalCommand):
         proof_report.add_options(parser, html=False)
 
     def work(self, options: dict[str, Any]) -> None:
-        seed = options["seed"] if options["seed"] is not None else random.SystemRandom().randrange(10**9)
-        self.stdout.write(f"Seed {seed}.")
+        seed = proof_report.seed(options, self.stdout)
         tenant = context.for_system(tenant_directory.find(options["tenant"]))
         tickets = search_proof.read(tenant.repository)
         if not tickets:
