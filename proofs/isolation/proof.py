@@ -98,6 +98,7 @@ def prove(proof: Proof, stage: Stage, *, only: str = "") -> None:
             "or name them with --tenant SLUG."
         )
     started = time.monotonic()
+    visitors.remove_scratch(proof.targets)  # of a run that was killed
     before = [target.state() for target in proof.targets]
     plan = AttackPlan(proof.seed, proof.targets)
     try:
