@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,23 +22,24 @@ from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo import client
 from proofs.isolation.targets import Target
-from proofs.isolation.walk.http_request import HttpRequest, Route, argument, number, person
+from proofs.isolation.walk.http_request import IDS_OF_NOBODY, HttpRequest, Route, argument, number, person
 from proofs.isolation.walk.visitors import Visitors
 from tenants.api_keys import key_text
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import API_KEYS, ApiKeyItem
 from tenants.tenancy import request_identity
 
-_ELSEWHERE: Final = "192.0.2.1"
 _KEPT: Final = "keys_of_the_proof"  # in what botocore hands from one hook of a request to the next
+_WITH_BODY: Final = ("POST", "PATCH", "PUT", "DELETE")
+_DEEPEST: Final = 6  # objects within objects of a body
 
 
 @dataclass
 class LentKeys:
-    """The keys of the tenants, by tenant and state; see `STATES`."""
+    """The keys of the tenants: texts by tenant and state, items as stored by tenant and prefix."""
 
     texts: dict[tuple[str, str], str] = field(default_factory=dict)
-    items: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # as stored, by tenant and prefix
+    items: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     def text(self, target: Target, state: str) -> str:
         """Return the text of a tenant's key in a state: "good", "revoked", "expired", "elsewhere", or "but SCOPE"."""
@@ -67,37 +68,23 @@ class LentKeys:
 
 
 def lend(targets: Sequence[Target]) -> LentKeys:
-    keys, everything, now = LentKeys(), frozenset(Scope), clock.now()
+    keys, now = LentKeys(), clock.now()
+    states: dict[str, dict[str, Any]] = {
+        "good": {},
+        "revoked": {"revoked_at": clock.stamp(now)},
+        "expired": {"expires_at": clock.stamp(now - timedelta(seconds=1))},
+        "elsewhere": {"addresses": ["192.0.2.1"]},
+        **{f"but {scope.value}": {"scopes": sorted(one.value for one in Scope if one != scope)} for scope in Scope},
+    }
     for target in targets:
-        _lend(keys, target, "good", everything)
-        _lend(keys, target, "revoked", everything, revoked_at=clock.stamp(now))
-        _lend(keys, target, "expired", everything, expires_at=clock.stamp(now - timedelta(seconds=1)))
-        _lend(keys, target, "elsewhere", everything, addresses=[_ELSEWHERE])
-        for scope in Scope:
-            _lend(keys, target, f"but {scope.value}", everything - {scope})
+        for state, values in states.items():
+            prefix = key_text.new_prefix(uuid.uuid4().hex)
+            text = keys.texts[target.id, state] = key_text.new(target.id, prefix)
+            known = {"key_id": uuid.uuid4().hex, "digest": key_text.digest(text), "name": "Isolation proof"}
+            known |= dict.fromkeys(("created_at", "last_used_at"), clock.stamp())
+            every = {"scopes": sorted(scope.value for scope in Scope)}
+            keys.items[target.id, prefix] = ApiKeyItem(target.id, prefix, **(known | every | values)).serialize()
     return keys
-
-
-def _lend(keys: LentKeys, target: Target, state: str, scopes: Collection[Scope], **values: Any) -> None:
-    prefix = key_text.new_prefix(uuid.uuid4().hex)
-    text = key_text.new(target.id, prefix)
-    item = ApiKeyItem(
-        target.id,
-        prefix,
-        key_id=uuid.uuid4().hex,
-        digest=key_text.digest(text),
-        name="Isolation proof",
-        scopes=sorted(scope.value for scope in scopes),
-        created_at=clock.stamp(),
-        last_used_at=clock.stamp(),
-        **values,
-    )
-    keys.texts[target.id, state] = text
-    keys.items[target.id, prefix] = item.serialize()
-
-
-_BODY: Final = "POST PATCH PUT DELETE"
-_DEEPEST: Final = 6  # objects within objects of a body
 
 
 @dataclass(frozen=True)
@@ -111,65 +98,48 @@ def call(play: TrickPlay, trick: str, own: Target, victim: Target, route: Route)
     """Return a call with the caller's own good key for what is the victim's, changed by the trick of this name."""
     path = route.filled(lambda converter, name: argument(play.rng, own, victim, converter, name))
     content = route.operation.get("requestBody", {}).get("content", {}).get("application/json")
-    maker = _BodyMaker(play.rng, own, victim)
+    body = _body(play.rng, own, victim, content["schema"]) if content and route.method in _WITH_BODY else None
     made = HttpRequest(
-        own,
-        victim,
-        route,
-        route.method,
-        path,
-        homes=frozenset({own.id}),
-        key=play.keys.text(own, "good"),
-        body=maker.made(content["schema"], "", 0) if content and route.method in _BODY else None,
-        tricks=(trick,),
-    )
+        own, victim, route, route.method, path, homes=frozenset({own.id}), key=play.keys.text(own, "good"),
+        body=body, tricks=(trick,),
+    )  # fmt: skip
     return made.changed(**API_TRICKS[trick](play, made))
 
 
 def own_list(keys: LentKeys, own: Target, listing: Route) -> HttpRequest:
-    path = listing.filled(lambda converter, name: "")
-    return HttpRequest(
-        own, own, listing, "GET", path, frozenset({own.id}), key=keys.text(own, "good"), tricks=("none",)
-    )
+    path, key = listing.filled(lambda converter, name: ""), keys.text(own, "good")
+    return HttpRequest(own, own, listing, "GET", path, frozenset({own.id}), key=key, tricks=("none",))
 
 
-@dataclass(frozen=True)
-class _BodyMaker:
-    """Makes values that fit a schema; where a name says what it is, one of the victim's."""
-
-    rng: random.Random
-    own: Target
-    victim: Target
-
-    def made(self, schema: Mapping[str, Any], name: str, depth: int) -> Any:
-        if "$ref" in schema:
-            schema = openapi.document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-        if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
-            wanted = [choice for choice in choices if choice.get("type") != "null"]
-            return self.made(self.rng.choice(wanted), name, depth)
-        if "const" in schema or "enum" in schema:
-            return self.rng.choice(schema.get("enum") or [schema["const"]])
-        kind = schema.get("type", "object")
-        if kind == "object":
-            fields = schema.get("properties", {}) if depth < _DEEPEST else {}
-            return {key: self.made(value, key, depth + 1) for key, value in fields.items()}
-        if kind == "array":
-            return [self.made(schema.get("items", {}), name, depth + 1)]
-        if kind in ("integer", "number"):
-            is_ticket = "number" in name or "ticket" in name
-            return number(self.rng, self.own, self.victim) if is_ticket else schema.get("minimum", 1)
-        return False if kind == "boolean" else self._text(name)
-
-    def _text(self, name: str) -> str:
-        if name in ("url", "address"):
-            return "https://proof.invalid/hooks"
-        if name == "event_types":
-            return self.rng.choice(endpoints.offered()).name
-        if name == "files":
-            return self.rng.choice(self.victim.ids("file") or ["0" * 32])
-        if name in ("id", "resolver", "user", "member", "requester") or name.endswith("_id"):
-            return person(self.rng, self.victim)
-        return "Proof"
+def _body(
+    rng: random.Random, own: Target, victim: Target, schema: Mapping[str, Any], name: str = "", depth: int = 0
+) -> Any:
+    """Return a value that fits a schema; where its name says what it is, one of the victim's."""
+    if "$ref" in schema:
+        schema = openapi.document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+        wanted = [choice for choice in choices if choice.get("type") != "null"]
+        return _body(rng, own, victim, rng.choice(wanted), name, depth)
+    if "const" in schema or "enum" in schema:
+        return rng.choice(schema.get("enum") or [schema["const"]])
+    kind = schema.get("type", "object")
+    if kind == "object":
+        fields = schema.get("properties", {}) if depth < _DEEPEST else {}
+        return {key: _body(rng, own, victim, value, key, depth + 1) for key, value in fields.items()}
+    if kind == "array":
+        return [_body(rng, own, victim, schema.get("items", {}), name, depth + 1)]
+    if kind in ("integer", "number"):
+        return number(rng, own, victim) if "number" in name or "ticket" in name else schema.get("minimum", 1)
+    if kind == "boolean":
+        return False
+    if name in ("url", "address"):
+        return "https://proof.invalid/hooks"
+    if name == "event_types":
+        return rng.choice(endpoints.offered()).name
+    if name == "files":
+        return rng.choice(victim.ids("file") or [IDS_OF_NOBODY["file"]])
+    of_person = name in ("id", "resolver", "user", "member", "requester") or name.endswith("_id")
+    return person(rng, victim) if of_person else "Proof"
 
 
 # --- keys that must not let in ---
@@ -198,10 +168,6 @@ def _mistyped(play: TrickPlay, made: HttpRequest) -> str:
     return text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
 
 
-def _in_victims_name(play: TrickPlay, made: HttpRequest) -> str:
-    return _resealed(play.keys.text(made.own, "good").replace(made.own.id, made.victim.id))
-
-
 def _with_victims_prefix(play: TrickPlay, made: HttpRequest) -> str:
     found = key_text.read(play.keys.text(made.victim, "good"))
     return key_text.new(made.victim.id, found.prefix if found else "")
@@ -221,8 +187,6 @@ def _of_elsewhere(play: TrickPlay, made: HttpRequest) -> str:
 
 # --- a good key, and the victim's in all other places ---
 
-_PEOPLE: Final = ("resolver", "actor", "user", "member")
-
 
 def _with_cookie(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
     theirs = play.visitors.members.get(made.victim.id)
@@ -236,7 +200,8 @@ def _in_headers(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
 
 
 def _in_query(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
-    known = {name: person(play.rng, made.victim) for name in made.route.parameters if name in _PEOPLE}
+    people = ("resolver", "actor", "user", "member")
+    known = {name: person(play.rng, made.victim) for name in made.route.parameters if name in people}
     return {"query": known | play.rng.choice([{}, {"tenant": made.victim.id}, {"tenant_id": made.victim.id}])}
 
 
@@ -259,7 +224,10 @@ API_TRICKS: Final[dict[str, ApiTrick]] = {
         _with_cookie(play, made) | {"key": "", "homes": frozenset(), "refused": "key_missing"}
     ),
     "a mistyped key": _key("key_malformed", _mistyped),
-    "own key in another tenant's name": _key("key_unknown", _in_victims_name),
+    "own key in another tenant's name": _key(
+        "key_unknown",
+        lambda play, made: _resealed(play.keys.text(made.own, "good").replace(made.own.id, made.victim.id)),
+    ),
     "another tenant's prefix, guessed": _key("key_unknown", _with_victims_prefix),
     "parts of two keys": _key("key_unknown", _of_two_keys),
     "a key of another installation": _key("key_unknown", _of_elsewhere),

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from html import unescape
 from http.cookies import SimpleCookie
 from typing import Any, ClassVar, Final
@@ -33,6 +33,10 @@ from tenants.api_keys.scopes import Scope
 from tenants.membership import mails
 
 HOST: Final = "testserver"
+UNLIMITED: Final = {
+    "TENANT_RATES": "off", "RATES_SHARED": False, "NOISE_NOTED": False, "GUEST_RATE": 0.0, "DEBUG": False,
+    "PORTAL_BASE_URL": f"https://{HOST}",  # no address of a page can be written without it, outside of DEBUG
+}  # fmt: skip
 _SHORTEST: Final = 12  # characters of a title that is worth looking for
 
 
@@ -44,8 +48,6 @@ class Visits:
     tricks: dict[str, Counter[str]] = field(default_factory=dict)
     honest: int = 0
     withheld: int = 0
-    events: int = 0
-    asked: int = 0
     crossing: Crossing | None = None
     refused: Crossing | None = None
 
@@ -98,16 +100,8 @@ class HttpAttack:
         """Make these requests, up to the first that shows a hole."""
         watch, texts = Watch({t.id: Oracle(t.id) for t in self.targets}), ForeignTexts(self.targets)
         browser = Client(raise_request_exception=False)
-        unlimited = {
-            "TENANT_RATES": "off",
-            "RATES_SHARED": False,
-            "NOISE_NOTED": False,
-            "GUEST_RATE": 0.0,
-            "DEBUG": False,
-            "PORTAL_BASE_URL": f"https://{HOST}",  # no address of a page can be written without it, outside of DEBUG
-        }
-        hosts = {"ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, HOST]}
-        with override_settings(**hosts, **unlimited, **self.own_settings), watch.watching(), self.prepared():
+        changed = UNLIMITED | self.own_settings | {"ALLOWED_HOSTS": [*settings.ALLOWED_HOSTS, HOST]}
+        with override_settings(**changed), watch.watching(), self.prepared():
             try:
                 for made, is_right in self.greetings():
                     answer = _make(browser, watch, made, texts, visits, f"{self.prefix}0")
@@ -130,7 +124,7 @@ class HttpAttack:
                     advance(1)
             finally:
                 mails.wait_until_sent()
-                visits.withheld, visits.events, visits.asked = watch.withheld, watch.events, watch.passed
+                visits.withheld = watch.withheld
 
 
 def _make(
@@ -177,9 +171,7 @@ class PortalAttack(HttpAttack):
     """Visits: the first ones go to each address for each tenant, by GET and by POST."""
 
     prefix: ClassVar[str] = "http-"
-    own_settings: ClassVar[dict[str, Any]] = {
-        "EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend",
-    }
+    own_settings: ClassVar[dict[str, Any]] = {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
 
     @cached_property
     def _known(self) -> Sequence[Route]:
@@ -208,18 +200,9 @@ class PortalAttack(HttpAttack):
         return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
 
     def greetings(self) -> Iterator[tuple[HttpRequest, Callable[[Any, str], bool]]]:
-        for visitor in self.visitors.members.values():
-            name = visitor.target.tenant.name
-            yield (
-                portal_tricks.plain(visitor),
-                lambda answer, text, name=name: answer.status_code == 200 and name in text,  # type: ignore[misc]
-            )
-        for target in self.targets:
-            name = target.tenant.name
-            yield (
-                portal_tricks.guest(target),
-                lambda answer, text, name=name: answer.status_code == 200 and name in text,  # type: ignore[misc]
-            )
+        honest = [(portal_tricks.plain(visitor), visitor.target) for visitor in self.visitors.members.values()]
+        for made, target in (*honest, *((portal_tricks.guest(target), target) for target in self.targets)):
+            yield made, partial(_shows, target.tenant.name)
 
     def prepared(self) -> AbstractContextManager[object]:
         return portal_tricks.open_forms()
@@ -266,3 +249,7 @@ class ApiAttack(HttpAttack):
                     answer.status_code == 200 and {one["title"] for one in answer.json().get("data", ())} <= own
                 ),
             )
+
+
+def _shows(name: str, answer: Any, text: str) -> bool:
+    return answer.status_code == 200 and name in text
