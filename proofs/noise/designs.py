@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from delivery.queues import limits, queue_sets
 from delivery.queues.blast_radius import PUBLISHED
@@ -41,19 +41,6 @@ class Design:
 
     def sharing(self) -> frozenset[int]:
         return frozenset(tenant for tenant in QUIET_TENANTS if self.reach(tenant) & self.reach(NOISY))
-
-    def document(self) -> dict[str, Any]:
-        theirs = set(self.queues_of[NOISY])
-        shared = [len(theirs & set(self.queues_of[tenant])) for tenant in QUIET_TENANTS]
-        return {
-            "what": self.what,
-            "queues": len(self.workers_of),
-            "bounded": self.bounded,
-            "share_a_worker": len(self.sharing()),
-            "share_a_queue": sum(number > 0 for number in shared),
-            "share_all_queues": sum(number == len(theirs) for number in shared),
-            "workers_reached": len(self.reach(NOISY)),
-        }
 
 
 DESIGNS: Final = {

@@ -144,7 +144,6 @@ def figures(seen: Found) -> dict[str, Any]:
         "killed_elsewhere": len(killed - design.reach(NOISY)),
         "hit_elsewhere": len(hit - design.sharing()),
         "recovery_seconds": round(max([0.0, *late]), 2),
-        "lag_p99_ms": seen["lag_p99_ms"],
         "tenants": [
             {"tenant": tenant, "phase": phase, **_sampler_row(every, wanted, phase, seconds)}
             for phase in PHASES
@@ -175,10 +174,7 @@ def summary(runs: Sequence[Found], single: Sequence[Found] = ()) -> dict[str, An
     """Return the median of the runs of one design and noise, or the worst of what must not be at all; and their
     throughput as a share of that of the single queue, where that was tried."""
     medians = ("p99_ratio", "per_second", "delayed_later")
-    worst = (
-        "delayed_at_first", "unanswered", "recovery_seconds", "deaths", "killed_elsewhere", "hit_elsewhere",
-        "lag_p99_ms",
-    )  # fmt: skip
+    worst = ("delayed_at_first", "unanswered", "recovery_seconds", "deaths", "killed_elsewhere", "hit_elsewhere")
     found = {name: round(statistics.median(run[name] for run in runs), 3) for name in medians}
     found |= {name: max(run[name] for run in runs) for name in worst}
     means = [

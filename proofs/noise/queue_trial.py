@@ -33,7 +33,7 @@ from delivery.queues.queue_transport import Message, QueueTransport, Received
 from delivery.queues.sender import Offer, Sender
 from portal.schema import keys
 from proofs.forked import Journal, Process
-from proofs.noise.closed_loop import NOISY, ClosedLoop, percentile
+from proofs.noise.closed_loop import NOISY, ClosedLoop
 from proofs.noise.designs import DESIGNS, SLOTS, WORKERS, Design
 from proofs.noise.trials import Plan
 
@@ -52,7 +52,6 @@ NOISES: Final = {
 }
 ANSWERED, FAILED, DEAD = "answered", "failed", "dead"  # dead: the delivery is a dead letter
 _REFRESHES: Final = 5  # of the slides' heuristic in a phase: once a minute in five
-_LAG_SECONDS: Final = 0.02  # that a thread sleeps to see how late it wakes
 _LOOK_SECONDS: Final = 2.0  # between two receives that no bell asked for
 _POLL_SECONDS: Final = 2
 _READY_SECONDS: Final = 120.0
@@ -344,7 +343,7 @@ def carry_out(plan: Plan) -> dict[str, Any]:
         is_enough=lambda phase: bool(notes.deaths) or not kills or phase != "noisy",
         seed=plan.run,
     )
-    with _processes(design, name, notes) if kills else _threads(design, transport, notes), _lateness() as late:
+    with _processes(design, name, notes) if kills else _threads(design, transport, notes):
         loop.run()
         desk.give_up()
         time.sleep(1.0)  # in which those clients note it
@@ -357,22 +356,4 @@ def carry_out(plan: Plan) -> dict[str, Any]:
             "most_in_all": notes.most_in_all[NOISY],
             "deaths": [[worker, round(at - loop.started, 2), had] for worker, at, had in notes.deaths],
         },
-        "lag_p99_ms": round(percentile(late, 0.99) * 1000, 1),
     }
-
-
-@contextmanager
-def _lateness() -> Iterator[list[float]]:
-    """Collect how late a thread wakes: what the machine does besides can be told from it."""
-    late: list[float] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.is_set():
-            before = time.monotonic()
-            time.sleep(_LAG_SECONDS)
-            late.append(time.monotonic() - before - _LAG_SECONDS)
-
-    threading.Thread(target=watch, daemon=True).start()
-    yield late
-    over.set()

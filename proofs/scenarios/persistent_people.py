@@ -12,7 +12,6 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from typing import Any, Final
 
 from portal.engines.endpoint import LOOPBACK
@@ -56,30 +55,19 @@ class PageForm:
     names: set[str] = field(default_factory=set)
 
 
-class _Forms(HTMLParser):
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path, self._open = path, False
-        self.found: list[PageForm] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "form":
-            self.found.append(PageForm(given.get("action") or self._path))
-            self._open = True
-        elif self._open and (name := given.get("name")):
-            self.found[-1].names.add(name)
-            if given.get("type") == "hidden":
-                self.found[-1].hidden[name] = given.get("value", "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._open = self._open and tag != "form"
-
-
 def form_with(answer: PageAnswer, path: str, *names: str) -> PageForm | None:
-    forms = _Forms(path)
-    forms.feed(answer.text)
-    return next((form for form in forms.found if form.names >= set(names)), None)
+    """Return the form of a page that has fields of these names."""
+    for attributes, content in re.findall(r"<form\b([^>]*)>(.*?)</form>", answer.text, re.DOTALL):
+        fields = [_attributes(one) for one in re.findall(r"<(?:input|textarea|select|button)\b([^>]*)>", content)]
+        hidden = {one["name"]: one.get("value", "") for one in fields if one.get("type") == "hidden" and "name" in one}
+        found = PageForm(_attributes(attributes).get("action") or path, hidden, {one.get("name", "") for one in fields})
+        if found.names >= set(names):
+            return found
+    return None
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name: html.unescape(value) for name, value in re.findall(r'([\w-]+)="([^"]*)"', text)}
 
 
 class _StayHere(urllib.request.HTTPRedirectHandler):

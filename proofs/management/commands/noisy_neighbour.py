@@ -70,7 +70,7 @@ class Command(PortalCommand):
                 progress.say(
                     f"{plan['noise']:5} {plan['name']:8} run {plan['run']}: p99 ratio {one['p99_ratio']:.3f}, worst "
                     f"mean {max(one['mean_ratios'].values(), default=0):.3f}, {one['per_second']:.1f}/s, "
-                    f"{one['deaths']} deaths, lag {one['lag_p99_ms']:.0f} ms"
+                    f"{one['deaths']} deaths"
                 )
                 progress.advance()
         return runs
@@ -103,7 +103,7 @@ def _document(seconds: float, runs: Runs, floods: list[dict[str, Any]]) -> dict[
         "holds": not missed,
         "promises": promises,
         "phase_seconds": seconds,
-        "designs": [{"name": name, **design.document()} for name, design in DESIGNS.items()],
+        "designs": {name: design.what for name, design in DESIGNS.items()},
         "summaries": [{"noise": noise, "design": name, **one} for (noise, name), one in summaries.items()],
         "floods": floods,
         "cores": os.cpu_count(),
