@@ -257,9 +257,9 @@ class Torture:
     ) -> list[str]:
         """Let one worker after the other do a job, and kill it some time after it has told of a phase that is due.
 
-        `points` are the phases of the kills, of which all come in this `order`. Half of the time that the job's
-        copies take, so that much is done and much is not. Returns the phases in which a worker was killed. Raises
-        TortureFailed.
+        `points` are the phases of the kills, and all phases come in this `order`. A kill comes within half of the time
+        that the copies take, so that much is done and much is not. Returns the phases in which a worker was killed.
+        Raises TortureFailed.
         """
         rng, killed, until = self.rng(), list[str](), time.monotonic() + JOB_SECONDS
         todo, most = sorted(points, key=order.index), self.plan.tickets / self.plan.rate / 2

@@ -2,7 +2,7 @@
 
 The expected events follow from the tickets' timelines, which a transaction writes together with the outbox. Three
 things are asked: has each event arrived; do those that arrived twice have the same id; is anything still pending.
-What each writer does follows from the seed; how the processes meet does not. Rows of the outbox stay until their TTL.
+The seed decides what each writer does, and not how the processes meet. Rows of the outbox stay until their TTL.
 """
 
 from __future__ import annotations

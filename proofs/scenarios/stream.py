@@ -2,8 +2,8 @@
 
 Writers in processes of their own change the tickets of temporary tenants. Pollers get batches again, in parts and
 overlapping, are killed at any moment and between two writes, lose their leases and go on without, and take the stream
-from others. Then all is recounted, and recounted once more when every ticket has been deleted. What each writer does
-follows from the seed; how the processes meet does not. Records of idempotency stay until their TTL.
+from others. Then all is recounted, and recounted once more when every ticket has been deleted. The seed
+decides what each writer does, and not how the processes meet. Records of idempotency stay until their TTL.
 """
 
 from __future__ import annotations
