@@ -94,12 +94,12 @@ def retrying(
     attempts: int,
     first: float = 0.01,
     longest: float = 0.3,
-    given_up: PortalError | None = None,
+    given_up: Callable[[], PortalError] | None = None,
 ) -> _T:
     """Call until it returns, or raises what `again` does not accept; at most `attempts` times, and return its result.
 
-    `first` bounds the first pause, `longest` every pause, in seconds. Without a repetition left, raises `given_up`, or
-    the last error where that is None.
+    `first` bounds the first pause, `longest` every pause, in seconds. Without a repetition left, raises what
+    `given_up` makes, or the last error where that is None.
     """
     with _shared(attempts - 1) as budget:
         while True:
@@ -112,7 +112,7 @@ def retrying(
                 if number is None or not _tenant_may():
                     if given_up is None:
                         raise
-                    raise given_up from error
+                    raise given_up() from error
             sleep(pause(number, first=first, longest=longest))
 
 

@@ -347,7 +347,7 @@ def _attempted(attempt: Callable[[], None], depending: Sequence[str]) -> None:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_ROW, _CHAIN, *depending),
         attempts=ATTEMPTS,
-        given_up=Throttled(_("Too many changes are being made at the same time.")),
+        given_up=lambda: Throttled(_("Too many changes are being made at the same time.")),
     )
 
 

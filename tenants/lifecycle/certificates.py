@@ -218,7 +218,7 @@ def issue(facts: Mapping[str, Any], *, tenant_id: str, title: str, by: Actor, tr
         attempt,
         again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(_NEXT),
         attempts=_ATTEMPTS,
-        given_up=Throttled("Too many certificates are being issued at the same time."),
+        given_up=lambda: Throttled("Too many certificates are being issued at the same time."),
     )
     return issued[0].content.encode("ascii")
 

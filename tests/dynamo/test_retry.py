@@ -59,7 +59,7 @@ def test_the_last_error_is_raised_when_the_attempts_are_used_up(bounds: list[flo
 
 def test_another_error_can_be_raised_when_the_attempts_are_used_up(bounds: list[float]) -> None:
     with pytest.raises(Conflict) as caught:
-        retrying(Failing(10), again=throttled, attempts=2, given_up=Conflict("Too much at the same time."))
+        retrying(Failing(10), again=throttled, attempts=2, given_up=lambda: Conflict("Too much at the same time."))
     assert isinstance(caught.value.__cause__, Throttled)
 
 

@@ -68,5 +68,5 @@ def note(
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict(_("This file is being changed by others at this moment. Try again.")),
+        given_up=lambda: Conflict(_("This file is being changed by others at this moment. Try again.")),
     )

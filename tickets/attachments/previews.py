@@ -122,7 +122,7 @@ def _note(tenant: TenantContext, number: int, sort: str, made: Mapping[str, str]
         attempt,
         again=lambda error: isinstance(error, ConditionFailed),
         attempts=4,
-        given_up=Conflict(_("This entry is being changed by others at this moment.")),
+        given_up=lambda: Conflict(_("This entry is being changed by others at this moment.")),
     )
 
 

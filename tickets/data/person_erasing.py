@@ -425,7 +425,7 @@ def _remember(tenant: TenantContext, address: str) -> str:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict(_(CHANGED)),
+        given_up=lambda: Conflict(_(CHANGED)),
     )
 
 
@@ -441,7 +441,9 @@ def _erase_in(tenant: TenantContext, number: int, done: Erasure) -> None:
             lambda: _erase_some(tenant, number, done),
             again=lambda error: isinstance(error, TransactionRefused) and not _is_too_large(error),
             attempts=_ATTEMPTS,
-            given_up=Throttled(_("Ticket %(number)s is being changed by others again and again.") % {"number": number}),
+            given_up=lambda: Throttled(
+                _("Ticket %(number)s is being changed by others again and again.") % {"number": number}
+            ),
         )
     done.tickets += done.named + done.texts > before
 

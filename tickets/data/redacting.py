@@ -155,7 +155,7 @@ def _redact_ticket(tenant: TenantContext, number: int, items: list[Raw], words: 
             lambda: _redact_some(tenant, number, words, done),
             again=lambda error: isinstance(error, TransactionRefused),
             attempts=_ATTEMPTS,
-            given_up=Conflict(_(_BUSY)),
+            given_up=lambda: Conflict(_(_BUSY)),
         )
     for holding, take_out in redaction.elsewhere():
         done.places[holding] += take_out(tenant, ticket)

@@ -211,9 +211,12 @@ def _refuse(tenant: TenantContext, entry: ActivityItem) -> None:
 
 
 def _tried(attempt: Callable[[], ActivityItem]) -> ActivityItem:
-    busy = Conflict(_("This comment is being changed by others at this moment. Please try again."), field="body")
+    busy = _("This comment is being changed by others at this moment. Please try again.")
     return retrying(
-        attempt, again=lambda error: isinstance(error, TransactionRefused), attempts=_ATTEMPTS, given_up=busy
+        attempt,
+        again=lambda error: isinstance(error, TransactionRefused),
+        attempts=_ATTEMPTS,
+        given_up=lambda: Conflict(busy, field="body"),
     )
 
 

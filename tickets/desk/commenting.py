@@ -164,7 +164,7 @@ def comment(
         return summary
 
     with attachments.Copies(tenant, said.files) if said.files else nullcontext() as copies:
-        return retrying(attempt, again=_is_refused, attempts=_ATTEMPTS, first=_PAUSE, given_up=CommentNotAdded())
+        return retrying(attempt, again=_is_refused, attempts=_ATTEMPTS, first=_PAUSE, given_up=CommentNotAdded)
 
 
 def _is_refused(error: Exception) -> bool:

@@ -269,7 +269,7 @@ def _write_once(
             # The same form, sent twice, is being written at this moment.
             again=lambda error: isinstance(error, TransactionRefused) and error.is_passing(),
             attempts=_ATTEMPTS,
-            given_up=Throttled(_("The database is busy.")),
+            given_up=lambda: Throttled(_("The database is busy.")),
         )
     except TransactionRefused as refused:
         if companion is not None:

@@ -78,7 +78,7 @@ def rate(tenant: TenantContext, number: int, rating: Rating, *, words: str = "",
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken(_("This ticket is being changed at this moment. Try again.")),
+        given_up=lambda: Overtaken(_("This ticket is being changed at this moment. Try again.")),
     )
 
 

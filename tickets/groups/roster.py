@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
-from tickets.groups.stored import OWN_ITEM, ROWS, AgentItem, TurnsItem
+from tickets.groups.stored import ROWS, AgentItem, TurnsItem
 
 
 def today(tenant: TenantContext) -> str:
@@ -93,14 +93,3 @@ def read(tenant: TenantContext) -> Roster:
     rows = list(tenant.repository.query_all(ROWS, keys.tenant, consistent=True))
     turns = next((Turns.of(row) for row in rows if isinstance(row, TurnsItem)), Turns())
     return Roster({row.agent: Agent.of(row) for row in rows if isinstance(row, AgentItem)}, turns)
-
-
-def own_groups(tenant: TenantContext) -> frozenset[str]:
-    """Return the ids of the groups of the person at work; no read in a request of the queue's page."""
-    if OWN_ITEM not in tenant.items:
-        is_member = keys.USER_ID.match(tenant.user_id)
-        tenant.items[OWN_ITEM] = (
-            tenant.repository.get(AgentItem, keys.tenant, sort=tenant.user_id) if is_member else None
-        )
-    item = tenant.items[OWN_ITEM]
-    return frozenset(item.groups or ()) if isinstance(item, AgentItem) else frozenset()

@@ -93,7 +93,7 @@ def _change(
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Conflict(_(_BUSY)),
+        given_up=lambda: Conflict(_(_BUSY)),
     )
 
 

@@ -217,5 +217,5 @@ def _again(attempt: Callable[[], Pair]) -> Pair:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken(_(_CHANGED)),
+        given_up=lambda: Overtaken(_(_CHANGED)),
     )

@@ -25,7 +25,6 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadCh
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
-from tickets.groups import roster
 from tickets.groups.stored import OWN_ITEM as OWN_GROUPS
 from tickets.groups.stored import AgentItem
 from tickets.saved_views.stored import DESK, DESK_ITEM, OWN_ITEM, ViewsItem
@@ -100,7 +99,8 @@ def read(tenant: TenantContext) -> Views:
 
 def _of_groups(tenant: TenantContext) -> tuple[View, ...]:
     """Return the open tickets of each group of the person at work."""
-    own = roster.own_groups(tenant)
+    item = tenant.items[OWN_GROUPS]
+    own = item.groups or () if isinstance(item, AgentItem) else ()
     groups = definitions.of(tenant).in_use_of(GROUP) if own else []
     return tuple(View(one.id, one.name, urlencode({GROUP.name: one.id})) for one in groups if one.id in own)
 

@@ -129,7 +129,7 @@ def _again(attempt: Callable[[], _T]) -> _T:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken(_("This ticket is being changed at this moment. Try again.")),
+        given_up=lambda: Overtaken(_("This ticket is being changed at this moment. Try again.")),
     )
 
 

@@ -251,7 +251,7 @@ def _again(attempt: Callable[[], _T]) -> _T:
         attempt,
         again=lambda error: isinstance(error, TransactionRefused),
         attempts=_ATTEMPTS,
-        given_up=Overtaken(gettext("This ticket is being changed at this moment. Try again.")),
+        given_up=lambda: Overtaken(gettext("This ticket is being changed at this moment. Try again.")),
     )
 
 
