@@ -44,11 +44,12 @@ _TEMPLATES = {status: f"portal/{status}.html" for status in (400, 403, 404, 429,
 
 
 def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
-    """Return the page for an error of ours: its sentence, and what was typed where sending again makes sense."""
+    """Return the page for an error of ours: its sentence, and what was typed, which a role or a ticket that has gone
+    meanwhile must not take along. It can be sent again where that makes sense."""
     if is_guest_path(request.path_info):
         return guest_pages.problem(request, error)
     status = error.status if error.status in _TEMPLATES else 400
-    context: dict[str, Any] = {"reason": error.message, "stash": None}
+    context: dict[str, Any] = {"reason": error.message, "stash": Stash.of(request) if status in (403, 404) else None}
     if isinstance(error, Unavailable):
         log.warning("%s (%s)", error.message, type(error.__cause__).__name__)
     wait = error.retry_after if isinstance(error, LimitReached | Unavailable) else None

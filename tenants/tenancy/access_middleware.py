@@ -255,8 +255,8 @@ def ask_for_second_factor(request: IdentifiedRequest, where: str) -> HttpRespons
 
 
 def forbidden(request: IdentifiedRequest, reason: str) -> HttpResponse:
-    """Answer 403 with the reason."""
-    return render(request, "portal/403.html", {"reason": reason}, status=403)
+    """Answer 403 with the reason, and with what was typed: a role can change while somebody writes."""
+    return render(request, "portal/403.html", {"reason": reason, "stash": Stash.of(request)}, status=403)
 
 
 def impersonation_is_over(request: IdentifiedRequest) -> HttpResponse:

@@ -222,3 +222,14 @@ def test_no_request_is_refused_because_messages_wait_for_a_page_that_nobody_open
     for n in range(30):
         said = {"version": n + 1, "priority": "low" if n % 2 else "high"}
         assert bob.send("/tickets/1/change/", said).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("who", "path", "status"), [("vera", "/tickets/1/comment/", 403), ("bob", "/tickets/99/comment/", 404)]
+)
+def test_what_was_typed_is_shown_where_a_role_or_a_ticket_has_gone_meanwhile(
+    world: World, who: str, path: str, status: int
+) -> None:
+    world.tickets("acme", 1)
+    answer = world.browser(who, "acme").send(path, {"body": "Long and <b>dear</b>.", "request_id": "a" * 32})
+    assert (answer.status_code, "Long and &lt;b&gt;dear&lt;/b&gt;." in answer.content.decode()) == (status, True)
