@@ -58,7 +58,7 @@ PAGES = {
         "tickets/bulk/", "tickets/bulk/undo/", "tickets/bulk/edit/", BULKS, BULK, f"{BULK}cancel/", f"{BULK}undo/",
         "tickets/dashboard/", "tickets/spam/", "tickets/spam/mark/",
         "tickets/tags/", "tickets/tags/options/",
-        "tickets/people/names/", "tickets/away/",
+        "tickets/people/names/", "tickets/people/options/", "tickets/away/",
         *(f"{TICKET}{change}/" for change in ("comment", "edit", "change", "assign", "requester", "links/end")),
         *(f"{TICKET}{act}/" for act in ("merge", "separate", "snooze", "spam", "spam/take-back", "wake")),
         *(f"{TICKET}comments/<str:entry>/{act}/" for act in ("edit", "delete", "split")),
