@@ -40,7 +40,7 @@ from tenants.tenancy.roles import Role
 @costs(on="GET", get="member", query="invitation, members by name, unreached invitation", trips=3, reads=100)
 @costs(
     on="POST",
-    get="audit chain, member, suppressed address",
+    get="address, audit chain, member, suppressed address",
     query="invitation, member, members by name, unreached invitation",
     write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, "
     "outbox row, tenant, unreached invitation",

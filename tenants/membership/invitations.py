@@ -279,12 +279,10 @@ def invite_all(
         )
     _refuse_above(tenant, role)
     wanted = [*dict.fromkeys(map(accounts.normal_address, addresses))]
-    reads: list[Callable[[], Any]] = [
-        lambda: members.members_of(tenant.repository),
-        lambda: suppressed_addresses.of(wanted),
-    ]
-    everybody, suppressed = fan_out(reads)
-    names = {person.email: person.name for person in everybody}
+    reads: list[Callable[[], Any]] = [lambda: accounts.ids_of(wanted), lambda: suppressed_addresses.of(wanted)]
+    ids, suppressed = fan_out(reads)
+    inside = {person.id: person.name for person in members.members_with(tenant.repository, ids.values())}
+    names = {address: inside[user_id] for address, user_id in ids.items() if user_id in inside}
     outcomes = []
     for address in wanted:
         if address in names:

@@ -128,6 +128,12 @@ def id_of(address: str) -> str | None:
     return found.owner if found else None
 
 
+def ids_of(addresses: Sequence[str]) -> dict[str, str]:
+    """Return the ids of the accounts that have these addresses, by address: a BatchGetItem for every hundred."""
+    found = PLATFORM.get_all([(UniqueItem, email_key(one), None) for one in addresses])
+    return {one: item.owner for one, item in zip(addresses, found, strict=True) if item is not None}
+
+
 def find_all(user_ids: Sequence[str]) -> dict[str, User]:
     """Return those of these accounts that there are, by id: a BatchGetItem for every hundred."""
     found = PLATFORM.get_all([(AccountItem, user_key(one), None) for one in user_ids])

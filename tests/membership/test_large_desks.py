@@ -11,7 +11,7 @@ from portal import clock
 from portal.dynamo import meter
 from tenants.membership import members
 from tenants.membership.stored import MemberByName, MemberItem
-from tests.desk.test_cost import spent
+from tests.desk.test_cost import _watching, spent
 from tests.notices.test_telling import say
 from tests.support import defined, embedded, folding, mailing
 from tests.support.stored import put_all
@@ -154,6 +154,20 @@ def test_the_dashboard_names_those_who_have_tickets_in_a_large_desk(large: World
     changing.assign(alice, 1, to=ZOE, version=1)
     follower.fold()
     assert "Zoë Last" in large.browser("alice", "acme").get("/tickets/dashboard/").content.decode()
+
+
+def test_inviting_and_asking_for_a_restore_cost_the_same_with_ten_members_and_with_thousands(engine: None) -> None:
+    costs = []
+    for count in (10, MANY):
+        world = desk_of(count)
+        browser, alice, at = world.browser("alice", "acme"), world.context("alice", "acme"), clock.stamp()
+        changing.assign(alice, 1, to=world.users["bob"].id, version=1)
+        with _watching() as bills:
+            assert browser.send("/tickets/past/restore/", {"at": at, "tickets": ["1.2.open."]}).status_code == 200
+            sent = {"addresses": "new@example.com\nbob@example.com", "role": "agent"}
+            assert "Bob Example is already a member." in browser.send("/desk/invitations/", sent).content.decode()
+        costs.append([(bill.trips, bill.read_units, bill.write_units) for bill in bills])
+    assert costs[0] == costs[1]
 
 
 TYPED = [  # in a field, and what it offers

@@ -6,7 +6,7 @@ others have changed since in the same fields is left.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -19,6 +19,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import chunked
 from portal.errors import Conflict, Invalid, NotFound, PortalError
 from portal.plain_text import amount
+from portal.schema import keys
 from portal.web.locales import in_sentence
 from tenants.audit_trail import recording
 from tenants.audit_trail.erased_people import ErasedPeople
@@ -87,11 +88,10 @@ def restore(tenant: TenantContext, tickets: Sequence[TicketState], at: str, *, b
     Each is a change of its own: some may be restored and others not. Raises Invalid for none, and for too many.
     """
     check(tickets)
-    people = recipients(tenant)
     done: list[Restored] = []
     try:
         for some in chunked(tickets, _AT_A_TIME):
-            done += fan_out([partial(_restore, tenant, state, at, people) for state in some])
+            done += fan_out([partial(_restore, tenant, state, at) for state in some])
     finally:
         _record(tenant, [one.number for one in done if one.is_changed], at, by)
     return done
@@ -106,9 +106,11 @@ def check(tickets: Sequence[TicketState]) -> None:
         raise Invalid(sentence % {"most": MOST, "count": len(tickets)})
 
 
-def recipients(tenant: TenantContext) -> Recipients:
-    """Return to whom tickets can go back: one consistent Query."""
-    present = members.members_of(tenant.repository, consistent=True)
+def recipients(tenant: TenantContext, found: Iterable[ThenAndNow]) -> Recipients:
+    """Return those of the assignees of then to whom these tickets can go back: one consistent BatchGetItem."""
+    assignees = {one.then.values[ASSIGNEE.name] for one in found if one.then and ASSIGNEE.name in one.differing}
+    wanted = [one for one in assignees if one and keys.USER_ID.match(one)]
+    present = members.members_with(tenant.repository, wanted)
     return Recipients({m.id: m for m in present}, frozenset(ErasedPeople.parse(tenant.erased).pseudonyms))
 
 
@@ -120,12 +122,13 @@ def look(tenant: TenantContext, numbers: Sequence[int], at: str) -> list[ThenAnd
     return found
 
 
-def _restore(tenant: TenantContext, state: TicketState, at: str, people: Recipients) -> Restored:
+def _restore(tenant: TenantContext, state: TicketState, at: str) -> Restored:
     number = state.number
     try:
         found = past_tickets.read(tenant, number, at)
         if found.then is None:
             return Restored(number, left=gettext_noop("not restored: it was opened later"))
+        people = recipients(tenant, [found])
         wishes, lacks = wishes_for(found.then, found.now, found.differing, at, people)
         before = int(found.summary.version)
         present = changing.change(tenant, number, wishes, version=state.version, whole=True)

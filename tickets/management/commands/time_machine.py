@@ -26,7 +26,7 @@ BY = Actor(origin="time_machine")
 
 class Command(PortalCommand):
     costs = cost(
-        get="audit chain, counter, setup, slug, tenant, ticket",
+        get="audit chain, counter, member, setup, slug, tenant, ticket",
         query="member, ticket",
         write="audit chain, audit row, ticket",
         per="ticket",
