@@ -55,6 +55,7 @@ NOT_WALKED = {
     "<slug:desk>/requesters/<str:requester>/beside/<ticket_number:number>/": LEADS_ON,
     "<slug:desk>/tickets/<ticket_number:number>/files/<str:file_id>/": LEADS_ON,
     "<slug:desk>/tickets/<ticket_number:number>/files/<str:file_id>/preview/": LEADS_ON,
+    "<slug:desk>/tickets/<ticket_number:number>/linked/": LEADS_ON,
     "<slug:desk>/tickets/<ticket_number:number>/next/": LEADS_ON,
     "<slug:desk>/tickets/<ticket_number:number>/previous/": LEADS_ON,
     "<slug:desk>/tickets/live/": NO_SUCH,
