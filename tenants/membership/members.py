@@ -32,6 +32,7 @@ _LIST: Final = (PLACE,)  # what a cursor of the list is bound to
 # and attribute names, and a name, an address and a profile: 200 bytes hold all but long ones.
 AT_HAND: Final = 20  # members that a page offers and names at once; it finds others by name
 SEARCHED: Final = 100  # members that a search reads whole: in a desk with no more, a text is found anywhere in a name
+_LONGEST: Final = 254  # characters of a name or an address; a key has up to 1,024 bytes, and four are the most of each
 _BY_ID: Final = 5  # members whom a BatchGetItem reads for what a Query of SEARCHED rows costs
 
 
@@ -173,6 +174,8 @@ def matching(repository: Store, typed: str, *, known: AtHand | None = None) -> l
     usual ones, and only where there is nobody those who have it within: one round trip more for each of the two. The
     last one reads the whole index, up to 1 MB, some 0.5 units for 20 members.
     """
+    if len(typed) > _LONGEST:
+        return []
     known = known or AtHand(*page(repository, size=SEARCHED))
     if known.is_all:
         return [one for one in known.people if one.has(typed)]
@@ -190,7 +193,7 @@ def beginning_with(repository: Store, words: Iterable[str]) -> list[ListedMember
     people, more = page(repository, size=SEARCHED)
     if not more:
         return list(people)
-    found = (_beginning_with(repository, _cases(word)) for word in dict.fromkeys(words))
+    found = (_beginning_with(repository, _cases(word)) for word in dict.fromkeys(words) if len(word) <= _LONGEST)
     return list(dict.fromkeys(one for some in found for one in some))
 
 

@@ -80,6 +80,9 @@ def test_a_name_that_stands_last_is_found_by_its_beginning_in_any_case_by_a_part
     for typed in ("Zoë", "zoë l", "ZOË", "Last", "p1999@"):
         assert [one.id for one in members.matching(repository, typed)] == [ZOE], typed
     assert members.matching(repository, "nobody at all") == []
+    with meter.measure() as bill:  # a key that is too long for DynamoDB is not asked for
+        assert members.matching(repository, "x" * 3000) == members.beginning_with(repository, ["x" * 3000]) == []
+    assert len(bill.calls) == 1
 
 
 def test_a_search_for_a_part_of_a_name_brings_back_those_who_have_it_alone(large: World) -> None:
