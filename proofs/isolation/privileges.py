@@ -66,7 +66,7 @@ _ALL: Final = (*_READS, *_WRITES)
 _ADDING: Final = ("PutItem", "DeleteItem")
 _CHANGING: Final = ("UpdateItem", "DeleteItem", "BatchWriteItem")
 # What IAM refuses, even with a tenant's own keys: in which words, to which roles, on which tables, which operations.
-REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str, ...]], ...]] = (
+_REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str, ...]], ...]] = (
     ("no table is scanned", ROLES, (TICKETS, USERS, AUDIT), ("Scan",)),
     ("nobody speaks PartiQL", ROLES, (TICKETS, USERS, AUDIT), _PARTIQL),
     ("no role makes or removes a table", ROLES, (TICKETS, USERS, AUDIT), _OF_TABLES),
@@ -116,7 +116,7 @@ REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str, 
 def promises() -> Iterator[Promise]:
     """Yield each promise of the document, for each role that it is about."""
     documents = {role: policies.Policy(policies.document(role)) for role in ROLES}
-    for words, roles, tables, operations in REFUSED:
+    for words, roles, tables, operations in _REFUSED:
         for role, table, operation in product(roles, tables, operations):
             yield _refused(documents, words, role, policies.table_arn(table.full_name), operation, table)
     stream = policies.table_arn(TICKETS.full_name) + "/stream/2026"
