@@ -7,10 +7,17 @@ The seed decides what each writer does, and not how the processes meet. Rows of 
 
 from __future__ import annotations
 
+import json
 import random
+import threading
+import urllib.error
+import urllib.request
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Final
 
 from delivery.outbox import destinations, event_types, outbox_rows, publisher
@@ -53,16 +60,16 @@ def write(told: Journal, seed: int, *, tenants: list[str], events: int) -> None:
     writer.run(events, lambda: told.write(events=writer.events))
 
 
-def consume(told: Journal, seed: int, *, visible: int) -> None:
-    """Deliver what the queues have. The journal is the receiver: it notes events whole, and refuses some."""
+def consume(told: Journal, seed: int, *, address: str, visible: int) -> None:
     load.see_again_after(visible)
-    chance = random.Random(seed)  # noqa: S311  # which delivery fails is no secret
 
     def deliver(work: Work) -> Outcome:
-        if chance.random() < REFUSED:
-            told.write(refused=1)
-            return Outcome("failed", retry_after=1.0, note="The receiver is away.")
-        told.write(event=publisher.envelope(work.row, work.index))
+        body = json.dumps(publisher.envelope(work.row, work.index)).encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310  # ours
+        try:
+            urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+        except (urllib.error.URLError, OSError) as error:
+            return Outcome("failed", retry_after=1.0, note=str(error))
         return Outcome("answered")
 
     destinations.declare_destination(DESTINATION, deliver)
@@ -70,6 +77,56 @@ def consume(told: Journal, seed: int, *, visible: int) -> None:
     worker = Consumer(transport, MessageHandler().handle, range(transport.queues), slots=SLOTS, poll_seconds=1)
     worker.start()
     worker.failed.wait()
+
+
+class EventReceiver:
+    """Receive events as a system outside would: count arrivals by id, and collect the ids of each event."""
+
+    def __init__(self) -> None:
+        self.arrivals: Counter[str] = Counter()
+        self.ids: dict[EventKey, set[str]] = defaultdict(set)
+        self.refused = 0
+        self._chance = random.Random()  # noqa: S311  # which delivery fails is no secret
+        self._lock = threading.Lock()
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Remember an event. False where it is refused, now and then, as receivers do."""
+        with self._lock:
+            if self._chance.random() < REFUSED:
+                self.refused += 1
+                return False
+            self.arrivals[event["id"]] += 1
+            self.ids[key_of(event)].add(event["id"])
+            return True
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """Serve on this machine while the context lasts. Yields the address."""
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # its sender has been killed
+                    self.close_connection = True
+                    return
+                self.send_response(204 if receiver.take(json.loads(body)) else 503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}/"
+            finally:
+                server.shutdown()
 
 
 def key_of(event: dict[str, Any]) -> EventKey:
@@ -108,35 +165,36 @@ class Delivery(Torture):
     kept = "Each event has arrived, and nothing is pending."
 
     def work(self) -> None:
-        plan, self.pending = self.plan, 0
+        plan, self.receiver, self.pending = self.plan, EventReceiver(), 0
         QueueTransport().create_all()
         self.make_tenants(plan.tenants)
-        portion = max(_LEAST, plan.events // plan.writers // _PORTIONS)
-        writers = {"writer": (plan.writers, write, {"tenants": self.ids, "events": portion})}
-        self.start_all(
-            **writers,
-            dispatcher=(plan.dispatchers, load.dispatch, {}),
-            consumer=(plan.consumers, consume, {"visible": plan.visible}),
-        )
+        with self.receiver.serving() as address:
+            portion = max(_LEAST, plan.events // plan.writers // _PORTIONS)
+            writers = {"writer": (plan.writers, write, {"tenants": self.ids, "events": portion})}
+            self.start_all(
+                **writers,
+                dispatcher=(plan.dispatchers, load.dispatch, {}),
+                consumer=(plan.consumers, consume, {"address": address, "visible": plan.visible}),
+            )
 
-        def go_on(written: int) -> bool:
-            if any(one.poll() for one in self.running["writer"]):
-                raise TortureFailed(f"A writer failed: {self.printed('writer')}")
-            if written < plan.events:
-                self.end("writer")
-                self.start_all(**writers)
-            return bool(written < plan.events)
+            def go_on(written: int) -> bool:
+                if any(one.poll() for one in self.running["writer"]):
+                    raise TortureFailed(f"A writer failed: {self.printed('writer')}")
+                if written < plan.events:
+                    self.end("writer")
+                    self.start_all(**writers)
+                return bool(written < plan.events)
 
-        with self.stage("Writing", plan.events) as progress:
-            kills, replace = self.kills_in_turn(ROLES), ROLES[1:]
-            self.inject(kills, "writer", plan.events, progress.advance, replace=replace, go_on=go_on)
-            self.wait_while_it_moves(self._look, progress.label, *replace, seconds=PATIENCE)
-        self.end(*ROLES)
+            with self.stage("Writing", plan.events) as progress:
+                kills, replace = self.kills_in_turn(ROLES), ROLES[1:]
+                self.inject(kills, "writer", plan.events, progress.advance, replace=replace, go_on=go_on)
+                self.wait_while_it_moves(self._look, progress.label, *replace, seconds=PATIENCE)
+            self.end(*ROLES)
         self.expected = set[EventKey]().union(*(patiently(partial(expected, one)) for one in self.ids))
 
     def _look(self) -> tuple[bool, object]:
         self.pending = patiently(self._pending)
-        return not self.pending, f"{self.pending} rows are pending, {len(self.told('consumer'))} arrived"
+        return not self.pending, f"{self.pending} rows are pending, {self.receiver.arrivals.total()} arrived"
 
     def _pending(self) -> int:
         far = clock.stamp(clock.now().replace(year=9999))
@@ -144,17 +202,14 @@ class Delivery(Torture):
         return sum(row_parts(key.event_id)[0] in self.ids for key in found)
 
     def figures(self) -> dict[str, Any]:
-        told, ids = self.told("consumer"), defaultdict[EventKey, set[str]](set)
-        arrivals = Counter(line["event"]["id"] for line in told if "event" in line)
-        for event in (line["event"] for line in told if "event" in line):
-            ids[key_of(event)].add(event["id"])
+        ids, arrivals = self.receiver.ids, self.receiver.arrivals
         doubles = arrivals.total() - len(arrivals)
         # 1 %; in a small torture what the killed consumers had in hand, and a batch of each dispatcher.
         allowed = max(len(self.expected) // 100, (self.kills["consumer"] + self.kills["dispatcher"]) * 10 * SLOTS)
         return {
             "events": len(self.expected),
             "arrivals": arrivals.total(),
-            "refused_by_the_receiver": sum("refused" in line for line in told),
+            "refused_by_the_receiver": self.receiver.refused,
             "doubles": doubles,
             "doubles_too_many": max(0, doubles - allowed),
             "lost": sorted(map(list, self.expected - ids.keys()))[:100],
