@@ -1,4 +1,4 @@
-"""Starts one in-memory engine in each test process, before django.setup().
+"""Starts one in-memory engine per test process, before django.setup().
 
 pytest-django sets Django up before any conftest.py is read, so this is a plugin of its own, loaded
 by `-p tests.engine_plugin`. Under pytest-xdist each worker starts its own engine and the controller,
@@ -8,21 +8,17 @@ which runs no test, gets an address where nothing answers.
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
-from unittest.mock import patch
 
 import pytest
 
-from portal.engines.endpoint import LOOPBACK, point_at
-from portal.engines.engine_process import Engine, Ministack
-from tests.support import engine_memory
+from portal.engines.endpoint import point_at
+from portal.engines.engine_process import Engine, EngineError, Ministack
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -41,35 +37,6 @@ class QuickMinistack(Ministack):
 
     def _command(self) -> Sequence[str | Path]:
         return [sys.executable, "-P", Path(__file__).parent / "support" / "quick_engine.py"]
-
-
-class EngineHere(QuickMinistack):
-    """The same in this process: the portal's requests for items are answered where they are made.
-
-    All others need a connection to it, as processes do that tests start or fork.
-    """
-
-    def start(self) -> Self:
-        self._scratch = tempfile.TemporaryDirectory(prefix="pooldesk-engine-", ignore_cleanup_errors=True)
-        root, known = logging.getLogger(), {*logging.root.manager.loggerDict}
-        handlers, level = [*root.handlers], root.level
-        with patch.dict(os.environ, self._environment()):
-            from tests.support import quick_engine
-
-            self._here = quick_engine.Here(LOOPBACK, self.port)
-        # What it logs is no log of the portal.
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        for name in {*logging.root.manager.loggerDict} - known:
-            logging.getLogger(name).propagate = False
-        engine_memory.answer_here(self.endpoint_url, quick_engine.ask)
-        return self
-
-    def stop(self) -> None:
-        if self._owner == os.getpid():
-            logging.disable()  # of its end, too
-            self._here.end()
-            self._scratch.cleanup()
 
 
 def pytest_collection_finish() -> None:
@@ -91,7 +58,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     # Modules and tests are no garbage: the collector would look through all of them every few imports or requests.
     gc.disable()
-    engine = early_config.stash[_engine] = EngineHere().start()
+    try:
+        engine = early_config.stash[_engine] = QuickMinistack().start()
+    except EngineError as error:
+        raise pytest.UsageError(str(error)) from None
     point_at(engine.endpoint_url, os.environ)
 
 

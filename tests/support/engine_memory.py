@@ -10,54 +10,29 @@ import copy
 import functools
 import http.client
 import json
-import os
 import urllib.parse
 from collections.abc import Callable
-from email.utils import formatdate
 from typing import Any, TypeVar
 
-from botocore.awsrequest import AWSPreparedRequest
 from django.conf import settings
-
-from portal.dynamo.item_protocol import EngineAnswer, HttpExchange
 
 # The engine takes account and region from the signature, which it does not check.
 SIGNATURE = (
     "AWS4-HMAC-SHA256 Credential=pooldesk/20260101/{region}/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
 )
-JSON = "application/x-amz-json-1.0"
 MEMORY = "/_tests/"  # of tests/support/quick_engine.py
 
 Made = TypeVar("Made")
-Ask = Callable[[str, str, bytes], tuple[int, bytes]]  # by target and signature: the status and the body of an answer
 
-_here: dict[tuple[str, int], Ask] = {}  # the engine in this process, by its address and the process
 _made: dict[tuple[str, str], Any] = {}  # by the engine's address and the name
 # Whether what is made next is what any test would make.
 may_go_on = False
-
-
-def answer_here(url: str, ask: Ask) -> None:
-    """Let the engine in this process, which has this address, answer the portal's requests for items where they are
-    made. A process that is forked from this one has a connection, as any other."""
-    _here[url, os.getpid()] = ask
-    through = HttpExchange._answer
-
-    def answered(exchange: HttpExchange, request: AWSPreparedRequest) -> EngineAnswer:
-        ask = _here.get((exchange._url, os.getpid()))
-        if ask is None:
-            return through(exchange, request)
-        status, content = ask(request.headers["X-Amz-Target"], request.headers["Authorization"], request.body)
-        return EngineAnswer(status, {"content-type": JSON, "date": formatdate(usegmt=True)}, content)
-
-    HttpExchange._answer = answered  # type: ignore[method-assign]
 
 
 class Wire:
     """One connection to the engine, which stays open from test to test."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
         address = urllib.parse.urlsplit(url)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=300)
 
@@ -74,11 +49,12 @@ class Wire:
         return answer.status, answer.read()
 
     def call(self, operation: str, **arguments: object) -> dict[str, Any]:
-        target, signature = f"DynamoDB_20120810.{operation}", SIGNATURE.format(region=settings.AWS_REGION)
-        headers = {"Authorization": signature, "Content-Type": JSON, "X-Amz-Target": target}
-        body = json.dumps(arguments)
-        ask = _here.get((self._url, os.getpid()))
-        status, content = ask(target, signature, body.encode()) if ask else self.post("/", body, headers)
+        headers = {
+            "Authorization": SIGNATURE.format(region=settings.AWS_REGION),
+            "Content-Type": "application/x-amz-json-1.0",
+            "X-Amz-Target": f"DynamoDB_20120810.{operation}",
+        }
+        status, content = self.post("/", json.dumps(arguments), headers)
         assert status == 200, content
         return json.loads(content)  # type: ignore[no-any-return]
 

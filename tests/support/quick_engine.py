@@ -5,8 +5,7 @@ name and holds it again in one request. And most of what a request costs the eng
 every kind, and its gateway, which looks which of eighty services is asked: here stands a server that reads what AWS's
 clients send, and hands what is asked of tables and streams to their service at once. What a service does twice in a
 request, it is spared (`spare`). All else is the engine as it is, and `tests/engines` tries it with its own server.
-`python tests/support/quick_engine.py` runs it in the place of `python -m ministack`, for other processes. The engine of
-a process of tests is in that process (`Here`): most requests are made there, and need no connection at all.
+`python tests/support/quick_engine.py` runs it in the place of `python -m ministack`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import json
 import os
 import pickle
 import signal
-import threading
 import urllib.parse
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -42,7 +40,7 @@ QUEUES = ("_queues", "_queue_name_to_url")
 # Of requests to these, which change no table.
 NO_TABLES = (b"/sqs/aws4_request", b"/s3/aws4_request")
 # What is handed on at once, by the version in X-Amz-Target.
-SERVICES = {"DynamoDB_20120810": dynamodb, "DynamoDBStreams_20120810": dynamodb_streams}
+SERVICES = {b"DynamoDB_20120810": dynamodb, b"DynamoDBStreams_20120810": dynamodb_streams}
 
 Place = tuple[str, str, str]  # account, region and name of a table
 Scope = dict[str, Any]
@@ -58,8 +56,6 @@ LOOKS = {"BatchGetItem", "GetItem", "Query"}
 STREAM_LOOKS = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams", "DescribeTable", "Scan"}
 WRITES = {"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"}
 untouched = [""]  # the name of what is held, "" as soon as anything but a look has been asked for since
-# Whoever asks or changes what is held: threads of a test, and the server for all else.
-turn = threading.RLock()
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,15 +75,14 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     elif action == "bring" and name in memory:
         # As the engine's own reset does: no request is served while the state is neither the old nor the new.
         async with gateway._get_reset_lock():
-            with turn:
-                bring(name)
+            bring(name)
         status, untouched[0] = 200, name
     await send({"type": "http.response.start", "status": status, "headers": []})
     await send({"type": "http.response.body", "body": known})
 
 
 def keep(name: str) -> None:
-    with turn, dynamodb._lock:
+    with dynamodb._lock:
         records = dynamodb._stream_records._data
         for place, table in dynamodb._tables._data.items():
             if place not in held:
@@ -146,17 +141,11 @@ def renew_stream(table: dict[str, Any], records: Iterable[dict[str, Any]]) -> No
         record["eventSourceARN"] = table["LatestStreamArn"]
 
 
-def ask(target: str, authorization: str, body: bytes) -> tuple[int, bytes]:
-    """The status and the body of an answer about tables or streams, which any thread may ask for."""
-    with turn:
-        # A context of its own, because the engine notes in its context who asks.
-        return Context().run(asked, SERVICES[target.partition(".")[0]], target, authorization, body)
-
-
-def asked(service: Any, target: str, authorization: str, body: bytes) -> tuple[int, bytes]:
+def asked(service: Any, headers: dict[bytes, bytes], body: bytes) -> tuple[int, bytes]:
     """The status and the body of a service's answer, as the gateway gets them."""
-    named = {"x-amz-target": target, "authorization": authorization}
-    note(target.partition(".")[2], body)
+    named = {"x-amz-target": headers[b"x-amz-target"].decode()}
+    named["authorization"] = headers.get(b"authorization", b"").decode()
+    note(named["x-amz-target"].partition(".")[2], body)
     responses.set_request_account_id(router.extract_access_key_id(named))
     responses.set_request_region(router.extract_region(named))
     try:
@@ -250,15 +239,16 @@ class Connection(asyncio.Protocol):
             return
         self.received = rest[length:]
         by_name = dict(headers)
-        target = by_name.get(b"x-amz-target", b"").decode()
-        if target.partition(".")[0] not in SERVICES or gateway._get_reset_lock().locked():
+        service = SERVICES.get(by_name.get(b"x-amz-target", b"").partition(b".")[0])
+        # A context or a task of its own, because the engine notes in its context who asks.
+        if service is None or gateway._get_reset_lock().locked():
             if any(scope in by_name.get(b"authorization", b"") for scope in NO_TABLES):
                 untouched[0] = ""
             elif not first.startswith(b"POST " + MEMORY.encode()):
                 note("", b"")
             self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
             return
-        status, body = ask(target, by_name.get(b"authorization", b"").decode(), rest[:length])
+        status, body = Context().run(asked, service, by_name, rest[:length])
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-length: {len(body)}\r\n"
             f"content-type: application/x-amz-json-1.0\r\nx-amzn-requestid: {uuid.uuid4()}\r\n"
@@ -317,47 +307,24 @@ class Connection(asyncio.Protocol):
             self.begin()
 
 
-async def serve(host: str, port: int, started: Callable[[Callable[[], object]], object]) -> None:
-    """Serve until the function is called that `started` gets."""
-    stopping = asyncio.Event()
+async def serve() -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
     steps: asyncio.Queue[Scope] = asyncio.Queue()
     done: asyncio.Queue[Scope] = asyncio.Queue()
     life = asyncio.create_task(gateway.app({"type": "lifespan"}, steps.get, done.put))
     steps.put_nowait({"type": "lifespan.startup"})
     assert (await done.get())["type"] == "lifespan.startup.complete"
     spare()
-    await asyncio.get_running_loop().create_server(Connection, host, port, backlog=1024)
-    started(stopping.set)
+    # What it consists of is no garbage, and what it holds is: neither is looked through every few requests.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    await loop.create_server(Connection, os.environ["BIND_HOST"], int(os.environ["GATEWAY_PORT"]), backlog=1024)
     await stopping.wait()
     steps.put_nowait({"type": "lifespan.shutdown"})
     await life
 
 
-def end_by_signals(stop: Callable[[], object]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-
-
-class Here:
-    """The engine in this process, with its server in a thread."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._is_up = threading.Event()
-        self._thread = threading.Thread(target=asyncio.run, args=[serve(host, port, self._started)], daemon=True)
-        self._thread.start()
-        assert self._is_up.wait(300), "the engine does not start"
-
-    def _started(self, stop: Callable[[], object]) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), stop
-        self._is_up.set()
-
-    def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop)
-        self._thread.join()
-
-
 if __name__ == "__main__":
-    # What it consists of is no garbage, and what it holds is: neither is looked through every few requests.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    asyncio.run(serve(os.environ["BIND_HOST"], int(os.environ["GATEWAY_PORT"]), end_by_signals))
+    asyncio.run(serve())
