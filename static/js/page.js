@@ -99,7 +99,6 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const news = swapped.matches?.("[data-announce]") ? swapped : swapped.querySelector?.("[data-announce]");
   if (news) announce(news.dataset.announce);
   makeScrollersReachable(document);
-  showChosenTabs();
 });
 
 document.addEventListener("htmx:sendError", (event) => {
@@ -150,15 +149,6 @@ function makeScrollersReachable(root) {
   }
 }
 
-/** On a phone the tabs of a list are in rows that scroll: the chosen one is in sight. */
-function showChosenTabs() {
-  for (const tab of document.querySelectorAll(".queue-head > nav > a[aria-current]")) {
-    const [row, own] = [tab.parentElement, tab.getBoundingClientRect()];
-    const { left, right } = row.getBoundingClientRect();
-    row.scrollLeft += Math.max(0, own.right - right) - Math.max(0, left - own.left);
-  }
-}
-
 /** What is to be copied has a button for it where the browser can. */
 function offerCopies(root) {
   if (!navigator.clipboard) return;
@@ -178,7 +168,6 @@ document.addEventListener("click", async (event) => {
 });
 
 makeScrollersReachable(document);
-showChosenTabs();
 offerCopies(document);
 document.querySelector("[data-error-summary]")?.focus();
 

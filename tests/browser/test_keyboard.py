@@ -315,7 +315,7 @@ def test_focus_stays_where_a_property_was_changed(page: Page) -> None:
     focus_is_on(page, "#people-list .option >> nth=0")
     press(page, "Escape")
     focus_is_on(page, menu)
-    press(page, "Enter", "ArrowDown", "Enter")
+    press(page, "Enter", "ArrowDown", "ArrowDown", "Enter")  # oneself stands first
     expect(page.locator(".prop-now .person")).to_contain_text("Alice Example")
     focus_is_on(page, "#prop-assignee")
     page.locator("#quick-priority").focus()
