@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from functools import partial
 from html import unescape
 from typing import Final
 from urllib.parse import urlencode
@@ -139,6 +140,12 @@ def _sought(turn: int, length: int | None = None) -> str:
 _ROW, _ENTRY = r'name="tickets" value="', r'<li[^>]* id="entry-'
 _NEW: Final = (("title", _TITLE), ("description", _SENTENCE * 3), ("priority", "normal"), ("tags", "hardware, printer"))
 _CREATED: Final = {"title": _TITLE, "description": _SENTENCE * 3, "tags": ["hardware", "printer"]}
+
+
+def _outside(name: str, visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
+    return RawRequest("GET", visitor.outside[name])
+
+
 PAGES: Final = (
     MeasuredPage("list", "list, 49 rows", lambda v, s, t: v.get(_LIST), (_ROW, bulk.MOST)),
     MeasuredPage("mine", "small list, 8 rows", lambda v, s, t: v.get(f"{_LIST}&resolver=me"), (_ROW, MINE)),
@@ -177,7 +184,7 @@ PAGES: Final = (
     MeasuredPage("api-new", "API: create a ticket", lambda v, s, t: v.call("/tickets", _CREATED), status=201),
     MeasuredPage("chooser", "choose a tenant", lambda v, s, t: v.get("/tenants/"), ('aria-current="true"', 1)),
     *(
-        MeasuredPage(name, title, lambda v, s, t, name=name: RawRequest("GET", v.outside[name]), shows)  # type: ignore[misc]
+        MeasuredPage(name, title, partial(_outside, name), shows)
         for name, title, shows in (
             ("form", "public form", ('name="challenge"', 1)),
             ("requester", "requester's page, 11 messages", ("card-body guest-message", _ANSWERS + 1)),

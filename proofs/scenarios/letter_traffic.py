@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from email.message import EmailMessage
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from aiosmtpd.controller import Controller
@@ -164,7 +165,7 @@ class Letters(Torture):
         """Read which tickets there are by title, and to which an answer is marked as sent."""
         self.tickets, self.marked = Counter[str](), set[str]()
         for tenant_id in self.ids:
-            for _, items in patiently(lambda: list(stored.collections(Store("tenant", tenant_id)))):  # noqa: B023
+            for _, items in patiently(partial(_collections, tenant_id)):
                 titles = [item.title for item in items if isinstance(item, SummaryItem)]
                 self.tickets.update(titles)
                 if any(isinstance(item, ActivityItem) and item.delivery == SENT for item in items):
@@ -187,6 +188,10 @@ class Letters(Torture):
             "unmarked": sorted(sent - self.marked)[:100],
             "kills": dict(self.kills),
         }
+
+
+def _collections(tenant_id: str) -> list[Any]:
+    return [*stored.collections(Store("tenant", tenant_id))]
 
 
 def _incoming() -> list[str]:
