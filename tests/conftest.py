@@ -111,12 +111,13 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("same")
 
 # What the portal does again after some seconds, it does not do in the midst of a test that a busy machine holds up.
-for module, name in (
+WAITS = (
     (placements, "CONTEXT_SECONDS"),
     (watermark, "CACHED_SECONDS"),
     (index_rebuild, "SHARE_SECONDS"),
     (merging, "PAUSE_SECONDS"),
-):
+)
+for module, name in WAITS:
     setattr(module, name, 3600)
 # The index of a small desk is written at once: its even pace is for large ones, and is tried by a clock of its own.
 WritePace.__init__.__kwdefaults__["sleep"] = lambda seconds: None
@@ -229,6 +230,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             # What processes remember differs from one run of all tests to the next, by which process has which test.
             if config.option.costs:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True)
+def waits_stay() -> Iterator[None]:
+    """What a test shortens for good, such as a torture that runs in this process, would be read in the tests behind."""
+    yield
+    changed = [name for module, name in WAITS if getattr(module, name) != 3600]
+    assert not changed, f"this test leaves {changed} changed"
 
 
 @pytest.fixture(autouse=True)

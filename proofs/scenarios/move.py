@@ -45,15 +45,20 @@ _POINTS: Final = ("copying", "holding", "announcing", "verifying", "catching")  
 
 
 def current(tenant_id: str) -> TenantContext:
-    """Return the tenant as this process knows it, which trusts that for half a second."""
-    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
+    """Return the tenant as it is stored now."""
     return context.for_system(tenant_directory.get(tenant_id))
+
+
+def forget_soon() -> None:
+    """Trust what this process knows of a tenant for half a second only; for a process that the torture started."""
+    placements.CONTEXT_SECONDS = CONTEXT_SECONDS
 
 
 def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int) -> None:
     """Open tickets, comment and change; note each acknowledged write, its duration and how much of that it was held,
     in seconds. Some are sent with the knowledge of the one before.
     """
+    forget_soon()
     tenant, held, wait = current(tenant_id), list[float](), fencing.wait_while_held
 
     def noted(*arguments: Any, **how: Any) -> None:
@@ -89,6 +94,7 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
 
 def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int) -> None:
     """Read lists and tickets that are there for certain; note each read that failed."""
+    forget_soon()
 
     def turn(rng: random.Random) -> None:
         failed = ""
@@ -106,7 +112,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int
 
 def carry_out(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's move out; the process that held it before is dead. Note each step, and what a hold asks."""
-    current(tenant_id)
+    forget_soon()
     if item := place_changes.MOVES.last(tenant_id):
         mover = TenantMover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase))
         attempt = mover._attempt

@@ -20,7 +20,7 @@ from proofs.forked import Journal, repeat
 from proofs.harness import Say, Torture, count, decimal
 from proofs.scenarios import hostile_poller
 from proofs.scenarios.load import Writer, desks
-from proofs.scenarios.move import SETTLE_SECONDS, current
+from proofs.scenarios.move import SETTLE_SECONDS, current, forget_soon
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.placements import ShardLayout
@@ -39,7 +39,7 @@ _ALIVE: Final = ("reader", "writer")
 
 def write(told: Journal, seed: int, *, tenant_id: str, pause: float) -> None:
     """Change tickets of its own, with contexts that are never made anew, until it is killed."""
-    current(tenant_id)
+    forget_soon()
     writer = Writer(random.Random(seed), desks([tenant_id]), pause=pause, on_any=False)  # noqa: S311  # it has to be repeatable
     writer.run(10**9, lambda: told.write(events=writer.events, refused=writer.refused))
 
@@ -50,6 +50,7 @@ def read(told: Journal, seed: int, *, tenant_id: str, quiet: int, pause: float) 
     The tickets 1 to `quiet` are open, nobody's, and nobody changes them: each has to be met once in each walk. Others
     may be missing, because they may go to the list's beginning meanwhile, and none may be met twice.
     """
+    forget_soon()
 
     def walk(rng: random.Random) -> None:
         met, pages, failed = Counter[int](), 0, list[str]()
@@ -82,7 +83,7 @@ def _pages(tenant_id: str, status: list[Status], resolver: str | None, rng: rand
 
 def move(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
     """Carry the tenant's resharding out; the process that held it before is dead."""
-    current(tenant_id)
+    forget_soon()
     if item := reshard_requests.RESHARDINGS.last(tenant_id):
         Mover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase)).run()
 
