@@ -13,6 +13,12 @@ document.addEventListener("click", (event) => {
   for (const menu of openMenus()) if (!menu.contains(event.target)) closeMenu(menu);
 });
 
+// A link of a row that is shown as a panel has been chosen: what it loads into the page comes behind the panel.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[popover]:popover-open > a");
+  if (link) link.parentElement.hidePopover();
+});
+
 document.addEventListener("focusout", (event) => {
   const menu = event.target.closest?.("details.menu[open]");
   if (menu && event.relatedTarget && !menu.contains(event.relatedTarget)) closeMenu(menu);

@@ -93,3 +93,19 @@ def test_lists_and_desks_are_chosen_without_javascript(page: Page) -> None:
     page.get_by_role("link", name="See all your desks").click()
     page.get_by_role("button", name="Globex").click()
     expect(page.locator("#switcher .tenant-name")).to_have_text("Globex")
+
+
+def test_on_a_phone_tickets_begin_near_the_top_and_the_list_is_chosen_in_a_panel(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for language in ("en", "de"):
+        page.set_extra_http_headers({"Accept-Language": language})
+        page.goto("/acme/tickets/")
+        entries = page.locator(".topnav a").evaluate_all("all => all.map((a) => a.getBoundingClientRect().top)")
+        assert len(set(entries)) == 1, f"the navigation takes more than one row: {entries}"
+        assert page.locator("[data-row]").first.bounding_box()["y"] < 260  # type: ignore[index]
+    page.set_extra_http_headers({"Accept-Language": "en"})
+    page.goto("/acme/tickets/")
+    page.get_by_role("button", name="Status: Open").click()
+    page.get_by_role("link", name="Closed", exact=True).click()
+    expect(page.get_by_role("button", name="Status: Closed")).to_be_visible()
+    expect(page.get_by_role("link", name="Pending")).to_be_hidden()
