@@ -14,12 +14,14 @@ import asyncio
 import copy
 import functools
 import gc
+import itertools
 import json
 import os
 import pickle
+import re
 import signal
+import time
 import urllib.parse
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import Context
 from email.utils import formatdate
@@ -30,7 +32,7 @@ from typing import Any
 import orjson
 from ministack import app as gateway
 from ministack.core import responses, router
-from ministack.services import dynamodb, dynamodb_streams, s3, sqs
+from ministack.services import dynamodb, dynamodb_streams, s3, sqs, sts
 
 MEMORY = "/_tests/"
 # What is set for the engine's tables.
@@ -55,7 +57,18 @@ held: dict[Place, bytes] = {}
 LOOKS = {"BatchGetItem", "GetItem", "Query"}
 STREAM_LOOKS = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams", "DescribeTable", "Scan"}
 WRITES = {"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"}
+# What answers each of these, which the service looks up in a list of all that it makes anew for each request.
+ANSWERING = {
+    f"DynamoDB_20120810.{action}": getattr(dynamodb, re.sub("(?=[A-Z])", "_", action).lower())
+    for action in LOOKS | WRITES
+}
+# The headers that count, of a dozen.
+HEADERS = re.compile(rb"\r\n(authorization|connection|content-length|x-amz-target): *([^\r]*)", re.IGNORECASE)
 untouched = [""]  # the name of what is held, "" as soon as anything but a look has been asked for since
+others = [True]  # whether the reset has to go through the services that hold neither tables, queues nor objects
+numbers = itertools.count()  # of requests
+others = [True]  # whether a service has been asked since the last reset that holds neither tables, queues nor objects
+numbers = itertools.count()  # of requests
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +110,12 @@ def bring(name: str) -> None:
     there = {place for place in tables if held.get(place) is kept.get(place, b"")}
     # Objects stay: a test's keys are no other's, or those of a world that is brought back with them.
     objects = {part: dict(getattr(s3, part)._data) for part in OBJECTS}
-    gateway._reset_all_state()
+    if others[0]:
+        gateway._reset_all_state()
+        others[0] = False
+    else:
+        for service in (dynamodb, sqs, s3):
+            service.reset()
     for part, data in objects.items():
         getattr(s3, part)._data.update(data)
     with dynamodb._lock:
@@ -143,17 +161,37 @@ def renew_stream(table: dict[str, Any], records: Iterable[dict[str, Any]]) -> No
 
 def asked(service: Any, headers: dict[bytes, bytes], body: bytes) -> tuple[int, bytes]:
     """The status and the body of a service's answer, as the gateway gets them."""
-    named = {"x-amz-target": headers[b"x-amz-target"].decode()}
-    named["authorization"] = headers.get(b"authorization", b"").decode()
-    note(named["x-amz-target"].partition(".")[2], body)
-    responses.set_request_account_id(router.extract_access_key_id(named))
-    responses.set_request_region(router.extract_region(named))
+    target = headers[b"x-amz-target"].decode()
+    note(target.partition(".")[2], body)
+    key, account, region = signer(headers.get(b"authorization", b"").partition(b",")[0])
+    if sts._sessions:
+        responses.set_request_account_id(key)
+    else:
+        responses._request_account_id.set(account)
+    responses.set_request_region(region)
     try:
-        status, _, answer = at_once(service.handle_request("POST", "/", named, body, {}))
+        if target in ANSWERING:
+            status, _, answer = ANSWERING[target](loaded(body))
+        else:
+            status, _, answer = at_once(service.handle_request("POST", "/", {"x-amz-target": target}, body, {}))
     except Exception as error:
         gateway.logger.exception("Error handling a request")
         return 500, json.dumps({"__type": "InternalError", "message": str(error)}).encode()
     return status, answer
+
+
+@functools.lru_cache(maxsize=4096)
+def signer(credential: bytes) -> tuple[str, str, str]:
+    """The key of a signature, its account unless it is of a session, and the region."""
+    named = {"authorization": credential.decode()}
+    key = router.extract_access_key_id(named)
+    responses.set_request_account_id(key if key.isdigit() else "")
+    return key, responses.get_account_id(), router.extract_region(named)
+
+
+@functools.lru_cache(maxsize=1)
+def dated(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
 def at_once(answering: Coroutine[Any, Any, Any]) -> Any:
@@ -232,32 +270,33 @@ class Connection(asyncio.Protocol):
         head, end, rest = self.received.partition(b"\r\n\r\n")
         if not end:
             return
-        first, *lines = head.split(b"\r\n")
-        headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
-        length = int(next((value for name, value in headers if name == b"content-length"), b"0"))
+        named = {name.lower(): value for name, value in HEADERS.findall(head)}
+        length = int(named.get(b"content-length", 0))
         if len(rest) < length:
             return
         self.received = rest[length:]
-        by_name = dict(headers)
-        service = SERVICES.get(by_name.get(b"x-amz-target", b"").partition(b".")[0])
+        closes = named.get(b"connection", b"").lower() == b"close"
+        service = SERVICES.get(named.get(b"x-amz-target", b"").partition(b".")[0])
         # A context or a task of its own, because the engine notes in its context who asks.
         if service is None or gateway._get_reset_lock().locked():
-            if any(scope in by_name.get(b"authorization", b"") for scope in NO_TABLES):
+            if any(scope in named.get(b"authorization", b"") for scope in NO_TABLES):
                 untouched[0] = ""
-            elif not first.startswith(b"POST " + MEMORY.encode()):
+            elif not head.startswith(b"POST " + MEMORY.encode()):
+                others[0] = True
                 note("", b"")
-            self.task = asyncio.create_task(self.answer(first, headers, rest[:length]))
+            self.task = asyncio.create_task(self.answer(head, rest[:length], closes))
             return
-        status, body = Context().run(asked, service, by_name, rest[:length])
-        head = (
+        status, body = Context().run(asked, service, named, rest[:length])
+        told = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-length: {len(body)}\r\n"
-            f"content-type: application/x-amz-json-1.0\r\nx-amzn-requestid: {uuid.uuid4()}\r\n"
-            f"date: {formatdate(usegmt=True)}\r\n\r\n"
+            f"content-type: application/x-amz-json-1.0\r\nx-amzn-requestid: {next(numbers)}\r\n"
+            f"date: {dated(int(time.time()))}\r\n\r\n"
         )
-        self.transport.write(head.encode() + body)
-        self.go_on(headers)
+        self.transport.write(told.encode() + body)
+        self.go_on(closes)
 
-    async def answer(self, first: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    async def answer(self, asking: bytes, body: bytes, closes: bool) -> None:
+        first, *lines = asking.split(b"\r\n")
         method, target, version = first.split(b" ")
         raw_path, _, query = target.partition(b"?")
         scope = {
@@ -268,7 +307,7 @@ class Connection(asyncio.Protocol):
             "path": urllib.parse.unquote(raw_path.decode()),
             "raw_path": raw_path,
             "query_string": query,
-            "headers": headers,
+            "headers": [(n.lower(), value.strip()) for n, _, value in (line.partition(b":") for line in lines)],
             "client": self.client,
         }
         brought = [{"type": "http.request", "body": body, "more_body": False}]
@@ -298,10 +337,10 @@ class Connection(asyncio.Protocol):
         head.append(b"content-length: %d\r\n\r\n" % len(whole))
         self.transport.write(b"\r\n".join(head) + whole)
         self.task = None
-        self.go_on(headers)
+        self.go_on(closes)
 
-    def go_on(self, headers: list[tuple[bytes, bytes]]) -> None:
-        if (b"connection", b"close") in headers:
+    def go_on(self, closes: bool) -> None:
+        if closes:
             self.transport.close()
         elif self.received:
             self.begin()
