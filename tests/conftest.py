@@ -23,7 +23,9 @@ from portal.streams import watermark
 from tenants.api_keys import key_authentication
 from tenants.membership import mails
 from tenants.tenancy import placements
+from tenants.tenancy.context import TenantContext
 from tests.support import embedded, engine_memory, folding, held_costs, one_chain
+from tests.support.operators import Operator, make_operator
 from tests.support.scheduling import SharedScheduling
 from tests.support.world import World
 from tickets.search import index_rebuild
@@ -163,6 +165,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedSchedu
     return SharedScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    """What a test shortens for good, such as a torture that runs in this process, would be read in the tests behind."""
+    yield  # a fixture would look before what the test has patched is put back
+    changed = [(module, name) for module, name in WAITS if getattr(module, name) != 3600]
+    for module, name in changed:
+        setattr(module, name, 3600)
+    assert not changed, f"this test leaves {changed} changed"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     gone = [place for place in SLOW if not (HERE / place).exists()]
     if gone:
@@ -233,14 +245,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def waits_stay() -> Iterator[None]:
-    """What a test shortens for good, such as a torture that runs in this process, would be read in the tests behind."""
-    yield
-    changed = [name for module, name in WAITS if getattr(module, name) != 3600]
-    assert not changed, f"this test leaves {changed} changed"
-
-
-@pytest.fixture(autouse=True)
 def mails_leave_with_their_test() -> Iterator[None]:
     """One that leaves beside its request would else leave in the midst of the next test, by its settings."""
     yield
@@ -288,6 +292,24 @@ def _world(request: pytest.FixtureRequest, *, shards: int) -> World:
     if "engine" in request.fixturenames:
         request.getfixturevalue("engine")  # before the world, which would else be gone
     return embedded.world(shards=shards)
+
+
+@pytest.fixture
+def alice(world: World) -> TenantContext:
+    """Alice at work in Acme; Bob is beside her."""
+    return world.context("alice", "acme")
+
+
+@pytest.fixture
+def bob(world: World) -> TenantContext:
+    return world.context("bob", "acme")
+
+
+@pytest.fixture
+def root(world: World) -> Operator:
+    """Root's browser, signed in to the admin."""
+    make_operator()
+    return Operator.signed_in()
 
 
 @pytest.fixture

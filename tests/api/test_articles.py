@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
-from tests.support.api_client import ApiClient, api_client
+from tests.support.api_client import ApiClient
 from tests.support.articles import published
-from tests.support.world import World
 from tickets.articles import article_changes, sections
 from tickets.articles.articles import Text
-
-
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
-def client(world: World) -> ApiClient:
-    return api_client(world)
 
 
 def test_the_list_has_what_is_published_page_by_page(alice: TenantContext, client: ApiClient) -> None:

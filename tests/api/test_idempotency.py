@@ -28,11 +28,6 @@ class Died(BaseException):
     """The process is gone: nothing cleans up."""
 
 
-@pytest.fixture
-def client(world: World) -> ApiClient:
-    return api_client(world)
-
-
 @pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets so many seconds have gone by for claims, for which time stands still."""

@@ -11,7 +11,7 @@ import pytest
 from portal.errors import Unavailable
 from tenants.audit_trail import recording
 from tests.support import letters_in, mailing
-from tests.support.api_client import ApiClient, api_client
+from tests.support.api_client import ApiClient
 from tests.support.letters_in import come_in, letter
 from tests.support.mail_receiver import mail_receiver
 from tests.support.world import World
@@ -23,11 +23,6 @@ from tickets.requesters import requesters
 def number(world: World) -> int:
     bob = world.context("bob", "acme")
     return creating.create(bob, title="The engine", requester=requesters.ensure(bob, "ada@example.org", name="Ada"))
-
-
-@pytest.fixture
-def client(world: World) -> ApiClient:
-    return api_client(world)
 
 
 def test_a_system_answers_a_requester_and_sees_how_the_letter_fares(

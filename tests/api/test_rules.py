@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support import mailing
-from tests.support.api_client import ApiClient, api_client
+from tests.support.api_client import ApiClient
 from tests.support.world import World
 
 URGENT: dict[str, Any] = {
@@ -16,11 +16,6 @@ URGENT: dict[str, Any] = {
     "if": {"priority": "urgent"},
     "then": {"set": {"status": "pending"}, "add_tags": ["now"]},
 }
-
-
-@pytest.fixture
-def client(world: World) -> ApiClient:
-    return api_client(world)
 
 
 def added(client: ApiClient, **more: object) -> Any:

@@ -22,11 +22,6 @@ HELP = "/help/acme/"
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def guest(world: World) -> Client:
     return Client()
 

@@ -22,11 +22,6 @@ PAGE = "/acme/articles/"
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def owner(world: World) -> Browser:
     return world.browser("alice", "acme")
 

@@ -27,16 +27,6 @@ URGENT = TicketEdit.of({"priority": "urgent"}, add_tags=["wave"])
 OPEN = {"status": "open"}
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_requests, "PART", 2)

@@ -44,16 +44,6 @@ def at(monkeypatch: pytest.MonkeyPatch) -> At:
     return move
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
 def counted(tenant: TenantContext) -> dict[str, int]:
     """The numbers that readers see, which are those of a recount as well."""
     Follower().fold()

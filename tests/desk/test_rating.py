@@ -29,11 +29,6 @@ GOOD, BAD = Rating.GOOD, Rating.BAD
 
 
 @pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
-@pytest.fixture
 def ada(world: World, bob: TenantContext) -> TenantContext:
     """The requester of ticket 1, which Bob has resolved."""
     person = requesters.ensure(bob, "ada@example.org", name="Ada Lovelace")

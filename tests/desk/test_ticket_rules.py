@@ -20,16 +20,6 @@ from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import SummaryItem
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
 def history(tenant: TenantContext, number: int) -> list[tuple[str, str]]:
     """Kind and text of each entry, oldest first; an event's text is its changes."""
     return [

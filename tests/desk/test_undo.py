@@ -22,16 +22,6 @@ from tickets.ticket.fields import FIELDS, Priority, Status
 from tickets.ticket.stored import SummaryItem
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
 def numbers(tenant: TenantContext, number: int) -> Any:
     """What a ticket adds to the aggregates; the counts of days are among it."""
     return contribution(plain(changing.read(tenant, number)))

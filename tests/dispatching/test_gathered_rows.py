@@ -29,11 +29,6 @@ AT = datetime(2026, 11, 20, 9, 30, 30, tzinfo=UTC)
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
     def be_at(since: timedelta) -> None:
         monkeypatch.setattr(clock, "now", lambda: AT + since)

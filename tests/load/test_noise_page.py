@@ -24,18 +24,12 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import admission
 from tests.support import deliveries
 from tests.support.noise import telling
-from tests.support.operators import Operator, calls, make_operator, text_of
+from tests.support.operators import Operator, calls, text_of
 from tests.support.queue_in_memory import QueuesInMemory
 from tests.support.world import World
 from tickets.sharding import reshard_requests
 
 PAGE = "/admin/noise/"
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 def told(tallies: dict[str, NoiseTally], *, minutes_ago: float = 1, kind: str = "web") -> None:

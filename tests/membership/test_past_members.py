@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from portal import clock
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -22,11 +20,6 @@ from tests.support.world import World
 
 ADDRESS = "/desk/members/past/"
 BY = Actor("0" * 32, "alice@example.com", "test")
-
-
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
 
 
 def roles(tenant: TenantContext) -> dict[str, Role]:

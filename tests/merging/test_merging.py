@@ -35,11 +35,6 @@ ADA = "ada@example.org"
 
 
 @pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
-@pytest.fixture
 def browser(world: World) -> Browser:
     return world.browser("bob", "acme")
 

@@ -11,7 +11,7 @@ from tenants.tenancy import tenant_directory
 from tests.moving.moves import BRIDGE, POOL, begin, id_of, is_equal, last, move, mover
 from tests.support import commands
 from tests.support.kills import Killed, killed_at
-from tests.support.operators import Operator, make_operator, tenant_url, text_of
+from tests.support.operators import Operator, tenant_url, text_of
 from tests.support.world import World
 from tickets.counting import stream_barrier
 from tickets.desk import commenting
@@ -28,12 +28,6 @@ PAGE = "/admin/places/?tenant=acme"
 def followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody follows each stream."""
     monkeypatch.setattr(stream_barrier, "wait_until_applied", lambda repository, **how: None)
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 def worker() -> JobFollower[MoveItem]:

@@ -13,7 +13,7 @@ from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, session_lifecycle
 from tenants.tenancy import request_identity
 from tests.desk.test_cost import _watching
-from tests.support.operators import Operator, calls, make_operator, text_of, user_url
+from tests.support.operators import Operator, calls, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World
 
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:131.0) Gecko/20100101 Firefox/131.0"
@@ -38,12 +38,6 @@ def bob(world: World) -> Browser:
     browser = Browser(REMOTE_ADDR="10.1.2.3", HTTP_USER_AGENT=FIREFOX)
     browser.sign_in("bob@example.com")
     return browser
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 # --- what is stored ---

@@ -19,7 +19,7 @@ from portal.logs.fault_notes import FaultHandler, FaultNotes
 from tests.support import proving
 from tests.support.api_client import api_client
 from tests.support.commands import everything
-from tests.support.operators import Operator, make_operator
+from tests.support.operators import Operator
 from tests.support.world import World
 
 PAGE = "/admin/errors/"
@@ -30,12 +30,6 @@ log = logging.getLogger("pooldesk.test")
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_notes, "notes", FaultNotes())
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 def broken(*args: Any, **kwargs: Any) -> Any:

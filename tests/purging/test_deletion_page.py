@@ -16,19 +16,13 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import certificates, closing_mails, desk_closing
 from tenants.lifecycle.stored import ARRIVING, ArrivingItem
 from tenants.tenancy import tenant_directory
-from tests.support.operators import Operator, make_operator, tenant_url, text_of
+from tests.support.operators import Operator, tenant_url, text_of
 from tests.support.stored import put_all
 from tests.support.world import World
 from tickets.purging import purge_requests
 from tickets.purging.tenant_purge import TenantPurge
 
 PAGE = "/admin/deletions/"
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 def close(world: World, days: int) -> Any:

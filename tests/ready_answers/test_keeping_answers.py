@@ -21,11 +21,6 @@ PAGE = "/acme/tickets/answers/"
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def owner(world: World) -> Browser:
     return world.browser("alice", "acme")
 

@@ -18,11 +18,6 @@ from tickets.ready_answers.stored import ReadyAnswerItem
 BOB = "bob@example.com"
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
 def kept(tenant: TenantContext, shortcut: str, body: str, *, shared: bool, **how: Any) -> str:
     given = Given(f"About {shortcut}", shortcut, body, **how)
     return str(answer_changes.create(tenant, given, shared=shared, by=SYSTEM).answer_id)

@@ -23,11 +23,6 @@ BY = Actor("someone", "alice@example.com", "test")
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def ada(alice: TenantContext) -> Requester:
     return requesters.ensure(alice, "ada@example.org", name="Ada Lovelace")
 

@@ -19,11 +19,6 @@ from tickets.requesters import stored as keys
 from tickets.ticket import stored
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [

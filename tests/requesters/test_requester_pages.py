@@ -20,11 +20,6 @@ FORM = "f" * 32
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def bob(world: World) -> Browser:
     return world.browser("bob", "acme")
 

@@ -21,11 +21,6 @@ from tickets.rules.stored import RuleItem
 URGENT = {"when": {"event": "created"}, "if": {"priority": "urgent"}, "then": {"add_tags": ["now"]}}
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
 def kept(tenant: TenantContext, name: str = "Urgent ones", **given: Any) -> RuleItem:
     how = {name: given.pop(name) for name in ("is_on",) if name in given}
     return rule_changes.create(tenant, name, URGENT | given, by=SYSTEM, **how)

@@ -28,11 +28,6 @@ COUNTS = ("total", "met", "events", "would_act", "touched", "refused", "circles"
 URGENT = {"when": {"event": "created"}, "if": {"priority": "urgent"}, "then": {"add_tags": ["wave"]}}
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
 def rule(tenant: TenantContext, given: dict[str, Any], *, name: str = "A rule", is_on: bool = False) -> RuleItem:
     return rule_changes.create(tenant, name, given, is_on=is_on, by=Actor(tenant.user_id))
 

@@ -25,11 +25,6 @@ TYPED = {"name": "Urgent ones", "event": "created", "if_status": "any", "if_prio
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def urgent(alice: TenantContext) -> RuleItem:
     return rule_changes.create(alice, "Urgent ones", URGENT, by=Actor(alice.user_id))
 

@@ -37,11 +37,6 @@ BOB = "b0" * 16
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def owner(world: World) -> Browser:
     return world.browser("alice", "acme")
 

@@ -27,11 +27,6 @@ WORDS = ("printer", "invoice", "webhook", "certificate", "keyboard", "lantern")
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def follower(world: World) -> Follower:
     """What indexes and counts, when the test says so."""
     return Follower(handler=ticket_stream.handle)

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import tenant_directory
-from tests.support.operators import IDENTITY, Operator, calls, make_operator, tenant_url, text_of
+from tests.support.operators import IDENTITY, Operator, calls, tenant_url, text_of
 from tests.support.world import World
 from tickets.sharding import reshard_requests
 from tickets.sharding.reshard_follower import ReshardFollower
 
 PAGE = "/admin/shards/?tenant=acme"
-
-
-@pytest.fixture
-def root(world: World) -> Operator:
-    make_operator()
-    return Operator.signed_in()
 
 
 def carry_out() -> None:

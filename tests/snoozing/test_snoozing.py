@@ -34,11 +34,6 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
 @pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
-@pytest.fixture
 def browser(world: World) -> Browser:
     return world.browser("bob", "acme")
 

@@ -44,11 +44,6 @@ BY = Actor("d" * 32, "bob@example.com", "test")
 
 
 @pytest.fixture
-def bob(world: World) -> TenantContext:
-    return world.context("bob", "acme")
-
-
-@pytest.fixture
 def browser(world: World) -> Browser:
     return world.browser("bob", "acme")
 

@@ -24,11 +24,6 @@ BY = Actor("d" * 32, "alice@example.com", "test")
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def browser(world: World) -> Browser:
     return world.browser("alice", "acme")
 

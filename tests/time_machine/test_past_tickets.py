@@ -29,11 +29,6 @@ from tickets.time_machine.past_tickets import PastTicket
 BY = Actor("0" * 32, "alice@example.com", "test")
 
 
-@pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
 def now_of(tenant: TenantContext, number: int) -> PastTicket:
     return PastTicket.of(*timelines.head(tenant, number))
 

@@ -39,11 +39,6 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def working() -> Iterator[None]:
     with poller():
         yield

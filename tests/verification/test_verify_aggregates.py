@@ -33,11 +33,6 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture
-def alice(world: World) -> TenantContext:
-    return world.context("alice", "acme")
-
-
-@pytest.fixture
 def follower(world: World) -> Iterator[Follower]:
     """A worker that applies what comes while the test lasts."""
     follower = Follower()
