@@ -10,8 +10,7 @@ from portal.dynamo.models import Item
 from portal.dynamo.store import Store
 from portal.isolation import guard
 from portal.schema import keys
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 standalone.configure("First")
 

@@ -9,8 +9,7 @@ from portal.dynamo import provisioning
 from portal.dynamo.models import Item
 from portal.dynamo.store import Store, Transaction
 from portal.schema import keys
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.poller import Poller
 

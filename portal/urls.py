@@ -6,8 +6,7 @@ from django.urls.converters import StringConverter
 from django.views.generic import RedirectView
 
 from portal.web import views
-from portal.web.access import public
-from portal.web.costs import costs
+from portal.web.access import costs, public
 from portal.web.desk_prefix import desk_pages, namespace
 
 

@@ -127,9 +127,9 @@ def _answer_of_rule(work: Work) -> Outcome:
 
 def _mail_of_rule(work: Work) -> Outcome:
     """Send the mail of a rule."""
-    from tickets.rules import answering, rule_mails
+    from tickets.rules import answering, presenters
 
-    return answering.mail(work, write=rule_mails.mail)
+    return answering.mail(work, write=presenters.mail)
 
 
 def _tell_of_clocks(tenant: TenantContext, entity: str, version: str, at: datetime) -> None:

@@ -2,18 +2,17 @@ from django.urls import URLPattern, URLResolver, include, path, register_convert
 from django.urls.converters import IntConverter
 
 from portal.web.desk_prefix import desk_pages
-from tickets.articles import urls as article_urls
+from tickets.articles import public_views
+from tickets.articles import views as article_views
 from tickets.attachments import views as file_views
 from tickets.bulk_jobs import views as bulk_views
 from tickets.checklists import views as checklist_views
 from tickets.costs import views as cost_views
 from tickets.custom_fields import views as field_views
 from tickets.dashboards import views as dashboard_views
-from tickets.data import redaction_views
 from tickets.data import views as data_views
 from tickets.desk import comment_views, views
 from tickets.desk_export import views as desk_export_views
-from tickets.groups import urls as group_urls
 from tickets.groups import views as group_views
 from tickets.handover import views as handover_views
 from tickets.isolation_runs import views as isolation_views
@@ -24,14 +23,12 @@ from tickets.merging import views as merging_views
 from tickets.notices import views as notice_views
 from tickets.outside import views as outside_views
 from tickets.public_form import views as public_form_views
-from tickets.ready_answers import urls as answer_urls
 from tickets.ready_answers import views as answer_views
 from tickets.replies import views as reply_views
 from tickets.reports import views as report_views
 from tickets.requester_pages import views as page_views
 from tickets.requesters import views as requester_views
-from tickets.rules import urls as rule_urls
-from tickets.saved_views import urls as view_urls
+from tickets.rules import views as rule_views
 from tickets.saved_views import views as list_views
 from tickets.search import views as search_views
 from tickets.sla import views as sla_views
@@ -51,6 +48,69 @@ register_converter(TicketNumber, "ticket_number")
 
 app_name = "tickets"
 
+_article_pages = [
+    path("", article_views.list_articles, name="articles"),
+    path("new/", article_views.new_article, name="article_new"),
+    path("options/", article_views.article_options, name="article_options"),
+    path("sections/", article_views.edit_sections, name="article_sections"),
+    path("sections/<str:section>/", article_views.edit_section, name="article_section"),
+    path("sections/<str:section>/move/", article_views.move_section, name="article_section_move"),
+    path("<int:number>/", article_views.article, name="article"),
+    path("<int:number>/edit/", article_views.edit_article, name="article_edit"),
+    path("<int:number>/publish/", article_views.publish_article, name="article_publish"),
+    path("<int:number>/withdraw/", article_views.withdraw_article, name="article_withdraw"),
+    path("<int:number>/delete/", article_views.delete_article, name="article_delete"),
+    path("<int:number>/versions/", article_views.list_versions, name="article_versions"),
+    path("<int:number>/versions/<int:version>/", article_views.show_version, name="article_version"),
+    path("<int:number>/versions/<int:version>/restore/", article_views.restore_version, name="article_restore"),
+]
+
+_help_pages = [
+    path("<slug:slug>/", public_views.help_home, name="help"),
+    path("<slug:slug>/suggest/", public_views.help_suggest, name="help_suggest"),
+    path("<slug:slug>/<int:number>/", public_views.help_article, name="help_article"),
+    path("<slug:slug>/<int:number>-<slug:words>/", public_views.help_article, name="help_article_words"),
+]
+
+_group_pages = [
+    path("", group_views.groups_page, name="groups"),
+    path("new/", group_views.group, name="group_new"),
+    path("people/<str:user_id>/", group_views.agent, name="group_agent"),
+    path("<slug:group_id>/", group_views.group, name="group"),
+    path("<slug:group_id>/delete/", group_views.delete, name="group_delete"),
+]
+
+_answer_pages = [
+    path("", answer_views.list_answers, name="answers"),
+    path("new/", answer_views.new_answer, name="answer_new"),
+    path("options/", answer_views.answer_options, name="answer_options"),
+    path("<str:answer>/", answer_views.edit_answer, name="answer"),
+    path("<str:answer>/delete/", answer_views.delete_answer, name="answer_delete"),
+]
+
+_rule_pages = [
+    path("", rule_views.list_rules, name="rules"),
+    path("new/", rule_views.new_rule, name="rule_new"),
+    path("<str:rule>/", rule_views.rule_page, name="rule"),
+    path("<str:rule>/edit/", rule_views.edit_rule, name="rule_edit"),
+    path("<str:rule>/switch/", rule_views.switch, name="rule_switch"),
+    path("<str:rule>/delete/", rule_views.delete, name="rule_delete"),
+    path("<str:rule>/runs/", rule_views.list_runs, name="rule_runs"),
+    path("<str:rule>/runs/<str:run>/", rule_views.run_page, name="rule_run"),
+    path("<str:rule>/rehearsal/", rule_views.rehearsal_page, name="rule_rehearsal"),
+    path("<str:rule>/rehearsal/cancel/", rule_views.cancel_rehearsal, name="rule_rehearsal_cancel"),
+]
+
+_view_pages = [
+    path("", list_views.list_views, name="views"),
+    path("new/", list_views.new_view, name="view_new"),
+    path("counts/", list_views.counts, name="view_counts"),
+    path("<str:view>/", list_views.edit_view, name="view"),
+    path("<str:view>/move/", list_views.move_view, name="view_move"),
+    path("<str:view>/star/", list_views.star_view, name="view_star"),
+    path("<str:view>/delete/", list_views.delete_view, name="view_delete"),
+]
+
 _ticket_pages: list[URLPattern | URLResolver] = [
     path("", views.queue, name="queue"),
     path("<ticket_number:number>/", views.ticket, name="ticket"),  # tried before the others: it is asked for most
@@ -59,9 +119,9 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("updates/", views.queue_updates, name="updates"),
     path("live/", live_views.renew, name="live"),
     path("preview/", comment_views.preview, name="preview"),
-    path("answers/", include(answer_urls.desk_pages)),
+    path("answers/", include(_answer_pages)),
     path("display/", views.choose_display, name="display"),
-    path("views/", include(view_urls.desk_pages)),
+    path("views/", include(_view_pages)),
     path("away/", group_views.away, name="away"),
     path("bulk/", views.bulk_change, name="bulk"),
     path("bulk/undo/", views.undo, name="undo"),
@@ -100,7 +160,7 @@ _ticket_pages: list[URLPattern | URLResolver] = [
     path("<ticket_number:number>/linked/add/", link_views.link, name="link"),
     path("<ticket_number:number>/linked/remove/", link_views.unlink, name="unlink"),
     path("<ticket_number:number>/tick/", checklist_views.tick, name="tick"),
-    path("<ticket_number:number>/redact/", redaction_views.redact, name="redact"),
+    path("<ticket_number:number>/redact/", data_views.redact, name="redact"),
     path("<ticket_number:number>/follow/", notice_views.follow, name="follow"),
     path("<ticket_number:number>/followers/", notice_views.followers, name="followers"),
     path("<ticket_number:number>/links/end/", reply_views.end_links_of_ticket, name="links_end"),
@@ -225,18 +285,18 @@ urlpatterns = [
     path("forms/<slug:slug>/files/", public_form_views.upload, name="public_form_upload"),
     path("r/", include(_guest_pages)),
     path("mail/mute/<str:token>/", notice_views.mute, name="mute"),
-    path("help/", include(article_urls.guest_pages)),
+    path("help/", include(_help_pages)),
     desk_pages(path("tickets/", include(_ticket_pages))),
     desk_pages(path("search/", include(_search_pages))),
     desk_pages(path("requesters/", include(_requester_pages))),
     desk_pages(path("inbox/", include(_inbox_pages))),
-    desk_pages(path("articles/", include(article_urls.desk_pages))),
+    desk_pages(path("articles/", include(_article_pages))),
     desk_pages(path("letters/", include(_letter_pages))),
     desk_pages(path("desk/settings/person/", include(_person_pages))),
     desk_pages(path("desk/settings/mail/", include(_mail_pages))),
     desk_pages(path("desk/settings/fields/", include(_field_pages))),
-    desk_pages(path("desk/settings/rules/", include(rule_urls.desk_pages))),
-    desk_pages(path("desk/settings/groups/", include(group_urls.settings_pages))),
+    desk_pages(path("desk/settings/rules/", include(_rule_pages))),
+    desk_pages(path("desk/settings/groups/", include(_group_pages))),
     desk_pages(path("desk/settings/public/", include(_public_pages))),
     desk_pages(path("desk/settings/costs/", cost_views.costs_page, name="costs")),
     desk_pages(path("desk/settings/costs/file/", cost_views.costs_file, name="costs_file")),

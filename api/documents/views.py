@@ -9,8 +9,7 @@ from django.views.decorators.http import require_safe
 
 from api.documents import openapi, presenters
 from api.edge import answers
-from portal.web.access import public
-from portal.web.costs import costs
+from portal.web.access import costs, public
 
 
 @public

@@ -25,7 +25,7 @@ from api.edge import problem_responses, sentences
 from api.edge.problem_responses import FieldProblem, RequestProblem
 from portal.errors import NotFound, PortalError
 from portal.schema.access_patterns import cost
-from portal.web import access, costs
+from portal.web import access
 from tenants.api_keys.key_authentication import ApiCaller
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
@@ -157,7 +157,7 @@ def _depth(value: Any) -> int:
 
 _ALWAYS: Final = (400, 401, 403, 422, 429, 500, 503)  # that any route may answer
 
-costs.of_level("api", cost(get="API key, tenant", write="API key", trips=1, reads=2, writes=2))
+access.declare_level_cost("api", cost(get="API key, tenant", write="API key", trips=1, reads=2, writes=2))
 
 RouteView = Callable[..., HttpResponse]
 
@@ -272,7 +272,7 @@ class RoutedApi(NinjaAPI):
                 for operation in view.operations:
                     for declared in getattr(operation.view_func, "costs", {}).values():
                         for method in operation.methods:
-                            costs.declare(declared, on=method, module=operation.view_func.__module__)(callback)
+                            access.declare_cost(declared, on=method, module=operation.view_func.__module__)(callback)
                 patterns.append(pattern)
         return patterns
 

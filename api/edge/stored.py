@@ -11,8 +11,7 @@ from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_texts
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 
 def answer(tenant_id: str, caller: str, method: str, address: str, idempotency_key: str) -> str:

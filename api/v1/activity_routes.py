@@ -15,7 +15,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import CommentText, CommentToAdd, EntryId, FileOut, Moment, NoteToAdd, Number
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid, NotFound
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments

@@ -12,7 +12,7 @@ from api.edge import answers
 from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tenants.tenancy.request import absolute_url
 from tickets.articles import article_search, articles, catalogue

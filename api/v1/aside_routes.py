@@ -14,7 +14,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Number, TicketInFull
 from portal.errors import Invalid
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.desk import timelines
 from tickets.merging import ticket_merging

@@ -14,7 +14,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment
 from portal import clock
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailRow

@@ -13,7 +13,7 @@ from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import TicketListQuery, TicketNamed
 from portal.errors import Invalid
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.bulk_jobs import bulk_requests
 from tickets.bulk_jobs.bulk_requests import Job

@@ -10,7 +10,7 @@ from pydantic import Field
 from api.edge import answers
 from api.edge.answers import ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import REQUIRED

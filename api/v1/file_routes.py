@@ -13,7 +13,7 @@ from api.edge import answers
 from api.edge.answers import ApiInput, ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import FILE, FileId, FileOut, Number
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import attachments, downloads
 

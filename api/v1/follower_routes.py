@@ -12,7 +12,7 @@ from api.edge.answers import ApiModel
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.member_routes import PersonId
 from api.v1.ticket_schemas import Number
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.desk import changing
 from tickets.notices import following

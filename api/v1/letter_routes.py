@@ -17,7 +17,7 @@ from api.v1.ticket_schemas import Moment
 from portal.dynamo import paging
 from portal.errors import NotFound
 from portal.objects.object_store import ObjectStore
-from portal.web.costs import costs
+from portal.web.access import costs
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import downloads

@@ -12,7 +12,7 @@ from api.edge import answers
 from api.edge.answers import ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from portal.errors import NotFound
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tenants.membership import members
 

@@ -17,7 +17,7 @@ from api.edge.sentences import TextPattern
 from api.v1.ticket_schemas import Moment, tag_list
 from portal.dynamo.client import alongside
 from portal.dynamo.transaction import Companion
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.ready_answers import answer_changes, answer_reading
 from tickets.ready_answers.answer_reading import SHORTCUT_LIMIT, TITLE_LIMIT, Given

@@ -16,7 +16,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.transaction import Companion
 from portal.schema.access_patterns import cost
-from portal.web.costs import costs, declare
+from portal.web.access import costs, declare_cost
 from tenants.api_keys.scopes import Scope
 from tickets.requesters import requester_changes, requester_list, requesters
 from tickets.requesters.requester_addresses import ADDRESS_LIMIT
@@ -218,7 +218,7 @@ def change_requester(request: ApiRequest, requester_id: RequesterId, requester: 
     return answers.answer(shown, ETag=answers.tag(answers.encoded(shown)))
 
 
-_changes_requester: Final = declare(
+_changes_requester: Final = declare_cost(
     cost(
         get="audit chain, requester",
         write="address of a requester, audit chain, audit row, requester",

@@ -15,7 +15,7 @@ from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.client import alongside
 from portal.dynamo.transaction import Companion
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.rules import definition, rule_changes, runs
 from tickets.rules.definition import By, On

@@ -29,7 +29,7 @@ from api.v1.ticket_schemas import (
 )
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Invalid
-from portal.web.costs import costs
+from portal.web.access import costs
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import attachments

@@ -21,7 +21,7 @@ from delivery.webhooks.safe_addresses import URL_LIMIT
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal.dynamo.client import fan_out
 from portal.schema.access_patterns import cost
-from portal.web.costs import costs, declare
+from portal.web.access import costs, declare_cost
 from tenants.api_keys.scopes import Scope
 
 _LEFT: Final[Any] = None  # the value of a field that a change does not name
@@ -300,7 +300,7 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-_changes_webhook: Final = declare(
+_changes_webhook: Final = declare_cost(
     cost(
         get="audit chain, webhook",
         write="API answer in the pool, audit chain, audit row, tenant, webhook",

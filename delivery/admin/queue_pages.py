@@ -20,7 +20,7 @@ from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_NOISY
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin import Notice
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite, actor
 
 _INITIAL = {"size": queue_sets.SIZE, "tenants": 1_240}

@@ -16,7 +16,7 @@ from delivery.mail.stored import BOUNCES
 from portal.deployment import parts, template
 from portal.deployment.parts import NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare, needs
 from portal.deployment.template import sub
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 
 Json = dict[str, Any]
 

@@ -15,8 +15,7 @@ from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, declare_texts
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 SHARDS: Final = 8  # partitions of the index of pending rows
 NO_TENANT: Final = keys.PLATFORM  # whose are the rows that are no tenant's: the mail to somebody who forgot a password

@@ -17,8 +17,7 @@ from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding, own_partition
-from portal.schema.registry import Grant, QueueGrant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, QueueGrant, Table, declare
 from tenants.tenancy.stored import DIRECTORY
 
 # --- queues and sets ---

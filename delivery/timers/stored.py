@@ -18,9 +18,8 @@ from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.tenancy.stored import TENANTS
 
 SHARDS: Final = 4  # partitions of the index of due rows; a fifth read in vain costs more than it brings

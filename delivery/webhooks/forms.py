@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from delivery.webhooks import endpoints, safe_addresses
 from delivery.webhooks.endpoints import EndpointChoice
 from delivery.webhooks.stored import EndpointItem
-from portal import zones
+from portal import clock
 from portal.errors import Invalid
 from portal.schema import keys
 from portal.web import locales
@@ -106,7 +106,7 @@ class SendSinceForm(forms.Form):
         if self.data.get("since", "").endswith("Z"):
             return since
         try:
-            return since.replace(tzinfo=zones.zone_of(locales.current().zone)).astimezone(UTC)
+            return since.replace(tzinfo=clock.zone_of(locales.current().zone)).astimezone(UTC)
         except OverflowError as error:  # of the first and the last year a zone leads out
             raise forms.ValidationError(_("Enter a day and a time.")) from error
 

@@ -31,9 +31,8 @@ from portal.schema.holdings import (
     declare_texts,
     own_partition,
 )
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.tenancy.stored import TENANTS
 

@@ -27,8 +27,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role

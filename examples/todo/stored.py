@@ -8,8 +8,7 @@ from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttrib
 
 from portal.dynamo.models import IndexModel, Item
 from portal.schema import keys
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 TODOS: Final = Table("Lists.Todos", "tenant", "pk", "sk", stream=True, leading_keys=keys.OWN_COLLECTIONS)
 COUNTS: Final = Table("Lists.Counts", "tenant", "tenant_id")

@@ -19,8 +19,7 @@ from portal.deployment import data_events, object_bucket, parts
 from portal.deployment.parts import arn
 from portal.isolation import policies
 from portal.schema import registry
-from portal.schema.registry import Role
-from portal.schema.tables import Table
+from portal.schema.registry import Role, Table
 
 Json = dict[str, Any]
 

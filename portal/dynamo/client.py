@@ -43,7 +43,7 @@ from portal.dynamo.library_errors import LIBRARY_ERRORS, may_pass, translate
 from portal.errors import Unavailable
 from portal.isolation import credentials, guard
 from portal.quotas import TenantPlaces
-from portal.schema import tables
+from portal.schema import registry
 from portal.schema.registry import ROLES, Role
 
 _T = TypeVar("_T")
@@ -314,8 +314,8 @@ class Item(KeepsUnknown, Model):
     A subclass names its declared table as `table`, in place of PynamoDB's `Meta`: the name follows when it is needed.
     """
 
-    table: ClassVar[tables.Table]
-    gsi: ClassVar[tables.Index | None] = None  # of the rows of an index
+    table: ClassVar[registry.Table]
+    gsi: ClassVar[registry.Index | None] = None  # of the rows of an index
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:

@@ -18,7 +18,7 @@ from portal.dynamo.placement import BeingMoved, Location, LocationSource, Move
 from portal.dynamo.transaction import TRANSACTION_LIMIT, Transaction
 from portal.errors import TRANSACTION_CONFLICT, TransactionRefused
 from portal.schema import keys, registry
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 
 HOLD_SECONDS: Final = 1.5  # after which a write that waits breaks the hold: the process that holds is slow or dead
 WAIT_SECONDS: Final = 4.0  # after which a write that waits is given up

@@ -10,7 +10,7 @@ from pynamodb.attributes import Attribute
 
 from portal.dynamo.client import Item, KeepsUnknown
 from portal.schema import keys
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 
 __all__ = ["ByIndex", "IndexModel", "Item", "KeepsUnknown", "Kinds", "RawItems", "Readable"]
 

@@ -24,7 +24,7 @@ from portal.dynamo import client, event_source_mappings, library_errors
 from portal.dynamo.placement import POOL, Placement, at, current, site, table_name
 from portal.errors import Conflict, Unavailable
 from portal.isolation import guard
-from portal.schema import registry, tables
+from portal.schema import registry
 
 _SAID_EVERY = 10  # seconds between two lines of a long wait
 _WAIT = 120  # seconds for a table to become active
@@ -145,7 +145,7 @@ class _Safety:
     stream: str  # its ARN, "" without one
 
 
-def _safety_of_all(table: tables.Table) -> _Safety:
+def _safety_of_all(table: registry.Table) -> _Safety:
     """Return what keeps the table of all of this name, for one of a tenant's own."""
     with at(POOL):
         described = describe(table) or {}
@@ -164,7 +164,7 @@ def _stream_arn(described: dict[str, Any] | None) -> str:
     return str((described or {}).get("LatestStreamArn", ""))
 
 
-def _is_restorable(table: tables.Table) -> bool:
+def _is_restorable(table: registry.Table) -> bool:
     try:
         answer = client.connection("lifecycle").ask("DescribeContinuousBackups", {"TableName": table.full_name})
     except (ClientError, BotoCoreError) as error:
@@ -176,11 +176,11 @@ def _is_restorable(table: tables.Table) -> bool:
 
 
 def _create_missing(
-    declared: Iterable[tables.Table],
+    declared: Iterable[registry.Table],
     *,
     wait: bool,
     compare: bool = True,
-    safety: Mapping[tables.Table, _Safety] = MappingProxyType({}),
+    safety: Mapping[registry.Table, _Safety] = MappingProxyType({}),
 ) -> dict[str, bool]:
     connection = _connection()
     outcome, active = {}, set()
@@ -203,7 +203,7 @@ def _create_missing(
     return outcome
 
 
-def describe(table: tables.Table) -> dict[str, Any] | None:
+def describe(table: registry.Table) -> dict[str, Any] | None:
     """Return the engine's description of a table, or None when it does not exist."""
     try:
         answer = _connection().ask("DescribeTable", {"TableName": table.full_name})
@@ -257,21 +257,21 @@ class TableDifference:
         return f"{self.table}: {self.text}. Mend it: {self.mend}"
 
 
-def differences(table: tables.Table, existing: dict[str, Any] | None = None) -> list[TableDifference]:
+def differences(table: registry.Table, existing: dict[str, Any] | None = None) -> list[TableDifference]:
     """Compare a table of the current source with its declaration: a DescribeTable, where it is not given, and a
     DescribeTimeToLive. A missing table is no difference. Raises Throttled, Unavailable."""
     existing = existing or describe(table)
     return list(_compared(table, existing, _ttl(table))) if existing else []
 
 
-def _compare(table: tables.Table, existing: dict[str, Any]) -> None:
+def _compare(table: registry.Table, existing: dict[str, Any]) -> None:
     """Raise Conflict for what a start must not go past. TTL that is off is turned on afterwards."""
     found = [one for one in _compared(table, existing, table.ttl) if one.mend != DROP_OLD]
     if found:
         raise Conflict("\n".join(map(str, found)))
 
 
-def _compared(table: tables.Table, existing: dict[str, Any], ttl: str | None) -> Iterator[TableDifference]:
+def _compared(table: registry.Table, existing: dict[str, Any], ttl: str | None) -> Iterator[TableDifference]:
     wanted, name = table.definition(), _name(table)
     found = _indexes(existing)
     if _shape(existing, wanted) != _shape(wanted, wanted):
@@ -296,7 +296,7 @@ def _compared(table: tables.Table, existing: dict[str, Any], ttl: str | None) ->
         yield TableDifference(name, f"TTL is {ttl or 'off'}, declared {table.ttl or 'off'}", UPGRADE)
 
 
-def _name(table: tables.Table) -> str:
+def _name(table: registry.Table) -> str:
     return table_name(table.full_name)
 
 
@@ -324,7 +324,7 @@ def _billing(definition: dict[str, Any]) -> str:
     return str(definition.get("BillingMode") or summary.get("BillingMode", "PROVISIONED"))
 
 
-def upgrade(table: tables.Table, *, say: Callable[[str], None]) -> dict[str, Any]:
+def upgrade(table: registry.Table, *, say: Callable[[str], None]) -> dict[str, Any]:
     """Make an existing table of the current source as declared, while it serves; indexes of before stay. Return its
     description.
 
@@ -362,7 +362,7 @@ def upgrade(table: tables.Table, *, say: Callable[[str], None]) -> dict[str, Any
 
 
 def drop_old(
-    table: tables.Table, existing: dict[str, Any] | None = None, *, say: Callable[[str], None]
+    table: registry.Table, existing: dict[str, Any] | None = None, *, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Delete the indexes of an existing table that are not declared, and return its description. Raises Conflict while
     a declared one is not there: an older version may still be all that serves."""
@@ -374,11 +374,11 @@ def drop_old(
     return existing
 
 
-def _drop(table: tables.Table, name: str, say: Callable[[str], None]) -> dict[str, Any]:
+def _drop(table: registry.Table, name: str, say: Callable[[str], None]) -> dict[str, Any]:
     return _update(table, say, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": name}}])
 
 
-def _update(table: tables.Table, say: Callable[[str], None], **changes: Any) -> dict[str, Any]:
+def _update(table: registry.Table, say: Callable[[str], None], **changes: Any) -> dict[str, Any]:
     """Change a table and return its description once all of it is active again: DynamoDB makes one change at a time."""
     try:
         _connection().ask("UpdateTable", {"TableName": table.full_name, **changes})
@@ -387,7 +387,7 @@ def _update(table: tables.Table, say: Callable[[str], None], **changes: Any) -> 
     return _settled(table, say)
 
 
-def _settled(table: tables.Table, say: Callable[[str], None]) -> dict[str, Any]:
+def _settled(table: registry.Table, say: Callable[[str], None]) -> dict[str, Any]:
     """Wait until the table and its indexes are active: on Amazon DynamoDB however long, as filling an index of a large
     table takes hours; elsewhere for _WAIT seconds, as DynamoDB Local sometimes never fills one."""
     begun = said = time.monotonic()
@@ -406,7 +406,7 @@ def _settled(table: tables.Table, say: Callable[[str], None]) -> dict[str, Any]:
         time.sleep(0.5)
 
 
-def _wait(table: tables.Table) -> None:
+def _wait(table: registry.Table) -> None:
     for _ in range(_WAIT * 5):
         existing = describe(table)
         if existing is not None and existing["TableStatus"] == "ACTIVE":
@@ -415,12 +415,12 @@ def _wait(table: tables.Table) -> None:
     raise Unavailable(f"{table.full_name} is not active after {_WAIT} s.")
 
 
-def _enable_ttl(connection: client.SharedConnection, table: tables.Table) -> None:
+def _enable_ttl(connection: client.SharedConnection, table: registry.Table) -> None:
     if _ttl(table) != table.ttl:
         _set_ttl(connection, table, str(table.ttl), is_on=True)
 
 
-def _upgrade_ttl(table: tables.Table, say: Callable[[str], None]) -> None:
+def _upgrade_ttl(table: registry.Table, say: Callable[[str], None]) -> None:
     found = _ttl(table)
     if found == table.ttl:
         return
@@ -431,7 +431,7 @@ def _upgrade_ttl(table: tables.Table, say: Callable[[str], None]) -> None:
         _set_ttl(_connection(), table, table.ttl, is_on=True)
 
 
-def _set_ttl(connection: client.SharedConnection, table: tables.Table, attribute: str, *, is_on: bool) -> None:
+def _set_ttl(connection: client.SharedConnection, table: registry.Table, attribute: str, *, is_on: bool) -> None:
     specification = {"Enabled": is_on, "AttributeName": attribute}
     try:
         connection.call("UpdateTimeToLive", TableName=table.full_name, TimeToLiveSpecification=specification)
@@ -443,7 +443,7 @@ def _set_ttl(connection: client.SharedConnection, table: tables.Table, attribute
         raise Conflict(f"{_name(table)}: DynamoDB changes TTL once an hour at most. Run it again then.") from error
 
 
-def _ttl(table: tables.Table) -> str | None:
+def _ttl(table: registry.Table) -> str | None:
     """Return the attribute by which the engine removes items, None where it removes none."""
     try:
         described = _connection().ask("DescribeTimeToLive", {"TableName": table.full_name})

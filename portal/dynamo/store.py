@@ -38,9 +38,8 @@ from portal.errors import (
 )
 from portal.isolation import guard
 from portal.schema import keys, registry
-from portal.schema.registry import Role
+from portal.schema.registry import Role, Table
 from portal.schema.row_forms import ITEM_LIMIT
-from portal.schema.tables import Table
 
 # The words in which rules speak of reads and writes; they import them from here.
 __all__ = [

@@ -14,7 +14,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.store import BATCH_GET_LIMIT, Store, chunked
 from portal.schema import keys
 from portal.schema.holdings import Reader, StoredItem
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 
 
 def lifecycle_store(tenant_id: str, placement: Placement) -> Store:

@@ -13,8 +13,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import declare_nothing
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 FAULTS: Final = "FAULTS"  # the partition of all errors
 EXCESSES: Final = "EXCESSES"  # that of routes that took more than they declare

@@ -21,7 +21,7 @@ from typing import Any, Final
 from portal.errors import NotFound
 from portal.isolation import expressions, policies
 from portal.isolation.expressions import NotUnderstood
-from portal.schema import keys, registry, tables
+from portal.schema import keys, registry
 from portal.schema.registry import Role
 
 _READS: Final = {"Get": "GetItem"}
@@ -223,7 +223,7 @@ def _real(attribute: str, params: dict[str, Any]) -> str:
     return name
 
 
-def _declared(table: str) -> tables.Table:
+def _declared(table: str) -> registry.Table:
     found = _find(table)
     if found is None:
         # An ARN in place of the name gets here too; nothing of ours sends one.
@@ -231,14 +231,14 @@ def _declared(table: str) -> tables.Table:
     return found
 
 
-def _find(name: str) -> tables.Table | None:
+def _find(name: str) -> registry.Table | None:
     """Return the table of this name: of all, or of a tenant's own."""
     own = registry.owner(name)
     return own[1] if own else _by_name().get(name)
 
 
 @lru_cache(maxsize=1)
-def _by_name() -> dict[str, tables.Table]:
+def _by_name() -> dict[str, registry.Table]:
     return {t.full_name: t for t in registry.tables()}
 
 

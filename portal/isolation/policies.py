@@ -29,8 +29,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.schema import registry
-from portal.schema.registry import ROLES, Grant, ObjectGrant
-from portal.schema.tables import Table
+from portal.schema.registry import ROLES, Grant, ObjectGrant, Table
 
 TAG: Final = "aws:PrincipalTag/TenantId"
 LEADING_KEYS: Final = "dynamodb:LeadingKeys"

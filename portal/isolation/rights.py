@@ -16,8 +16,7 @@ from django.conf import settings
 from portal.isolation import policies
 from portal.isolation.policies import LEADING_KEYS, Policy, Request
 from portal.schema import registry
-from portal.schema.registry import Role
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Role, Table
 
 OPERATIONS: Final = (
     "GetItem", "BatchGetItem", "Query", "ConditionCheckItem", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem",

@@ -12,7 +12,7 @@ from typing import Any, Final
 from portal.deployment import parts
 from portal.deployment.parts import StackPart, alarm, declare
 from portal.load.reporting import DEARER, DUE_LAG, LAG, METRICS, NAMESPACE, PREFIX, PROCESS
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 
 Json = dict[str, Any]
 

@@ -27,8 +27,7 @@ from portal.schema.holdings import (
     declare_nothing,
     own_partition,
 )
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 POSTS: Final = "POSTS"  # the partition of all processes' posts, each written by its process alone
 

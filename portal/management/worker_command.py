@@ -22,8 +22,7 @@ from django.core.management.base import CommandParser
 from portal import clock
 from portal.load import reporting
 from portal.management.command import PortalCommand, number, seconds
-from portal.schema.registry import Role
-from portal.schema.tables import Table
+from portal.schema.registry import Role, Table
 from portal.streams import poller as polling
 from portal.streams import poller_fleet
 from portal.streams.poller import Poller

@@ -8,8 +8,7 @@ from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 
 def session(session_key: str) -> str:

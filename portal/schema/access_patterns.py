@@ -1,7 +1,7 @@
 """Declare how items are reached: the keys of each table by name, and what a piece of work costs by those names.
 
 An access pattern is an operation on keys of one shape, such as `query ticket`. Shapes are declared once, beside their
-table. A route (portal/web/costs.py) and a command (portal/management/command.py) declare the patterns that they use,
+table. A route (portal/web/access.py) and a command (portal/management/command.py) declare the patterns that they use,
 with the most that one call takes. Tests fail where a call asks for more; with `--costs` also where none asks for so
 much: tests/support/held_costs.py.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from portal.plain_text import amount
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 
 # GetItem and BatchGetItem; Query; PutItem, UpdateItem and DeleteItem, alone or in a transaction.
 OPERATIONS: Final = ("get", "query", "write")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+from portal.schema.registry import Index, Table
 from portal.schema.row_forms import Raw as Raw
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Index, Table
 
 
 class Stage(IntEnum):

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.schema import keys
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 
 ITEM_LIMIT: Final = 400 * 1024  # bytes of one item, names included; AWS, "Quotas in Amazon DynamoDB"
 _KEY_LIMITS: Final = (2048, 1024)  # bytes of a partition key and of a sort key; the same source

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from portal import clock
 from portal.errors import Unavailable
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import positions, shards, stream_source, watermark
 from portal.streams.batch import Handler
 from portal.streams.lease import SignWatch

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from portal.errors import PortalError
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import background, positions, stream_source
 from portal.streams.poller import Poller
 from portal.streams.stream_source import StreamSource

@@ -19,7 +19,7 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.errors import Unavailable
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import positions, shards, watermark
 from portal.streams.batch import Record
 from portal.streams.poller import LEASE_SECONDS

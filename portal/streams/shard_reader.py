@@ -20,7 +20,7 @@ from typing import Final
 from portal import clock
 from portal.dynamo import retry
 from portal.errors import Unavailable
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import positions, shards, stream_source
 from portal.streams.batch import Batch, Handler, Record
 from portal.streams.stored import ShardItem

@@ -22,7 +22,7 @@ from portal import clock
 from portal.dynamo import client, placement
 from portal.dynamo.library_errors import is_missing
 from portal.errors import PortalError, Unavailable
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import batch
 from portal.streams.batch import Record
 

@@ -17,8 +17,7 @@ from portal.dynamo.placement import Placement
 from portal.schema import keys, registry
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 LEASES = Table(
     "Streams.Leases",

@@ -21,7 +21,7 @@ from portal.errors import Invalid
 from portal.isolation import guard
 from portal.schema import keys as schema_keys
 from portal.schema import registry
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams.batch import Batch
 from portal.streams.stored import own_stream_key
 

@@ -24,7 +24,7 @@ from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import stream_source
 from portal.streams.stored import WATERMARK, FinishedShardItem, ShardItem, WatermarkItem, finished_key
 from portal.streams.worker import WORKER

@@ -24,7 +24,7 @@ from portal.dynamo import placement
 from portal.isolation import policies
 from portal.load import tenant_limiter
 from portal.schema.access_patterns import Cost
-from portal.web import costs
+from portal.web import access
 from portal.web.access import Access
 
 # The tag of checks that run before anything is made, without loading the pages that other checks look at.
@@ -222,11 +222,11 @@ class DeclaredRoute:
 
     @property
     def total(self) -> Cost:
-        return self.cost + costs.level_of(self.view)
+        return self.cost + access.cost_of_level(self.view)
 
     @property
     def file(self) -> str:
-        module: str = self.view.costs_in[self.method]  # type: ignore[attr-defined]  # of portal/web/costs.py
+        module: str = self.view.costs_in[self.method]  # type: ignore[attr-defined]  # of portal/web/access.py
         return f"{module.replace('.', '/')}.py"
 
 
@@ -275,7 +275,7 @@ def methods_of(view: Callable[..., Any]) -> set[str]:
         if "request_method_list" in names:
             return {*at.__closure__[names.index("request_method_list")].cell_contents}
         at = getattr(at, "__wrapped__", None)
-    return {costs.ANY}
+    return {access.ANY}
 
 
 @_check(checks.Tags.urls)
@@ -284,17 +284,17 @@ def routes_declare_their_costs() -> Messages:
     for path, _, view in routes():
         declared: dict[str, Cost] = getattr(view, "costs", {})
         takes = methods_of(view) - {"HEAD", "OPTIONS"}
-        wanted = {"GET", "POST"} if takes == {costs.ANY} else takes
-        missing = sorted(wanted - {*declared}) if costs.ANY not in declared else []
+        wanted = {"GET", "POST"} if takes == {access.ANY} else takes
+        missing = sorted(wanted - {*declared}) if access.ANY not in declared else []
         if not declared:
-            hint = "Put @costs(...) of portal/web/costs.py on its view."
+            hint = "Put @costs(...) of portal/web/access.py on its view."
             yield _error(21, f"The route {path} does not declare what it costs.", hint)
         elif missing:
             hint = 'Add @costs(on="...", ...), or let the view refuse the method.'
             yield _error(21, f"The route {path} does not declare what {', '.join(missing)} costs.", hint)
         for method, what in declared.items():
             faults = what.faults()
-            if method and method not in takes and takes != {costs.ANY}:
+            if method and method not in takes and takes != {access.ANY}:
                 faults.append(f"it declares what {method} costs, and refuses it")
             if what.patterns and not (what.trips or (what.each and what.each[0])):
                 faults.append("it names keys, and no round trips")

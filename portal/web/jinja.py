@@ -7,19 +7,23 @@ pages that extend it, keep Django's templates.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from importlib import import_module
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Final
 
+from django.conf import settings
 from django.forms.renderers import TemplatesSetting
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.template import defaultfilters
 from django.templatetags.static import static
+from django.utils import translation
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from jinja2 import Environment, StrictUndefined, Template, Undefined, nodes, pass_context, pass_eval_context
@@ -31,8 +35,34 @@ from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
 from portal import clock
-from portal.web import access, desk_prefix, locales, words
+from portal.web import access, desk_prefix, locales
 from portal.web.stash import PAGE_MARK
+
+SCRIPTS: Final = Path(settings.BASE_DIR) / "static" / "js"
+_TEXT: Final = r'"((?:[^"\\]|\\.)*)"'
+MARKED: Final = re.compile(rf"\bn?gettext\(\s*{_TEXT}(?:,\s*{_TEXT})?")
+
+
+@lru_cache(maxsize=1)
+def marked() -> frozenset[tuple[str, str]]:
+    """Return the texts that scripts mark, each with its form for many, "" where it has none."""
+    scripts = (path.read_text() for path in SCRIPTS.glob("*.js"))
+    return frozenset((one, many) for script in scripts for one, many in MARKED.findall(script))
+
+
+def element() -> Markup:
+    """Return the element with the texts of scripts in the language of the page. English needs none."""
+    return _element(locales.current().language)
+
+
+@lru_cache(maxsize=8)
+def _element(language: str) -> Markup:
+    with translation.override(language):
+        told = {
+            one: [translation.ngettext(one, many, count) for count in (1, 2)] if many else translation.gettext(one)
+            for one, many in sorted(marked())
+        }
+    return Markup('<template id="words">{}</template>').format(json.dumps(told, ensure_ascii=False))
 
 
 def escaped(value: Any) -> str:
@@ -400,7 +430,7 @@ GLOBALS: Final = {
     "ngettext": text_of_count,
     "locale": locales.current,
     "url": url,
-    "script_words": words.element,
+    "script_words": element,
     "static": static,
     "form_guard": form_guard,
     "assets": assets,

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
-from portal import clock, plain_text, zones
+from portal import clock, plain_text
 from portal.errors import Invalid
 
 LANGUAGES: Final = tuple(code for code, _ in settings.LANGUAGES)
@@ -103,7 +103,7 @@ class Locale:
 
     def local(self, moment: datetime) -> datetime:
         """Return a moment in the zone."""
-        return moment.astimezone(zones.zone_of(self.zone))
+        return moment.astimezone(clock.zone_of(self.zone))
 
     def day(self, day: date) -> str:
         """Write a day; that of a moment is the one in the zone."""
@@ -178,7 +178,7 @@ class Locale:
 def _exact(locale: Locale, moment: datetime, seconds: bool) -> str:
     """Write a moment as `Locale.exact` does: a list has one in each row, and is looked at again."""
     said = locale.moment(moment, seconds=seconds)
-    return said if locale.names_zone else f"{said} {zones.named(locale.zone, moment)}"
+    return said if locale.names_zone else f"{said} {clock.named(locale.zone, moment)}"
 
 
 @lru_cache(maxsize=8192)

@@ -33,9 +33,34 @@ from portal.errors import LimitReached, NotFound, PortalError, Unavailable
 from portal.load import measurement
 from portal.logs import request_id
 from portal.version_number import VERSION
-from portal.web import costs, guest_pages, locales, price_presenters, readiness
+from portal.web import access, locales, price_presenters, readiness
 from portal.web.access import is_guest_path
+from portal.web.locales import asked_language, in_language, known_language
 from portal.web.stash import Stash
+
+_GONE, _BUSY = 404, (429, 503)
+_PROBLEM: Final = "outside/problem.html"
+
+
+def problem(request: HttpRequest, error: PortalError) -> HttpResponse:
+    """Return the page for an error of ours, with what was typed. Any 404 is the same one, whatever does not exist."""
+    status = error.status if error.status in (_GONE, *_BUSY) else 400
+    wait: int | None = getattr(error, "retry_after", None) if status in _BUSY else None
+    if status == 503:
+        # Neither the address, which may be a signed link, nor the text of the cause, which may quote what it was about.
+        log.warning("%s (%s)", error.message, type(error.__cause__).__name__)
+    template: str = getattr(error, "guest_page", _PROBLEM)  # of an error that has a page of its own
+    stash = Stash.of(request)  # it is lost otherwise: browsers forget what was typed into a page that is gone
+    language = known_language(asked_language(request.headers.get("Accept-Language", "")))
+    page: dict[str, Any] = {"status": status, "retry_after": wait, "stash": stash, "language": language}
+    page |= {"path": request.path_info, "method": request.method}
+    with in_language(language):
+        response = render(request, template, page, status=status)
+    if wait is not None:
+        response["Retry-After"] = str(wait)
+    response["Cache-Control"] = "no-store"
+    return response
+
 
 log = logging.getLogger("pooldesk")
 requests_log = logging.getLogger("pooldesk.requests")
@@ -47,7 +72,7 @@ def error_page(request: HttpRequest, error: PortalError) -> HttpResponse:
     """Return the page for an error of ours: its sentence, and what was typed, which a role or a ticket that has gone
     meanwhile must not take along. It can be sent again where that makes sense."""
     if is_guest_path(request.path_info):
-        return guest_pages.problem(request, error)
+        return problem(request, error)
     status = error.status if error.status in _TEMPLATES else 400
     context: dict[str, Any] = {"reason": error.message, "stash": Stash.of(request) if status in (403, 404) else None}
     if isinstance(error, Unavailable):
@@ -72,7 +97,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_guest_path(request.path_info):
-        return guest_pages.problem(request, NotFound())
+        return problem(request, NotFound())
     return render(request, "portal/404.html", {"reason": ""}, status=404)
 
 
@@ -260,7 +285,7 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
     method, route = named(request)
     measurement.answered(f"{method} {route}" if route != "?" else "", status, ms, bill)
     reads, writes = bill.read_units, bill.write_units
-    costs.note(request, (method, route), bill.trips, reads, writes)
+    access.note_cost(request, (method, route), bill.trips, reads, writes)
     fields: dict[str, Any] = {
         "method": method,
         "route": route,

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from portal import clock, zones
+from portal import clock
 from portal.errors import Invalid
 from portal.web import locales
 
@@ -37,7 +37,7 @@ def moment(text: str) -> str:
         return clock.stamp()
     try:
         at = datetime.fromisoformat(text)
-        at = (at if at.tzinfo else at.replace(tzinfo=zones.zone_of(locales.current().zone))).astimezone(UTC)
+        at = (at if at.tzinfo else at.replace(tzinfo=clock.zone_of(locales.current().zone))).astimezone(UTC)
     except (ValueError, OverflowError) as error:  # of the first and the last year a zone leads out
         raise Invalid(
             _("Write a moment as 2026-11-20T10:00:00, in %(zone)s.") % {"zone": locales.current().zone}, field="at"

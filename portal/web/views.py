@@ -12,8 +12,7 @@ from django.views.decorators.http import require_safe
 
 from portal import spreadsheet
 from portal.web import desk_prefix, locales
-from portal.web.access import SAFE, member, public
-from portal.web.costs import costs
+from portal.web.access import SAFE, costs, member, public
 from portal.web.stash import Stash
 
 

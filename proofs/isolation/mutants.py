@@ -28,8 +28,7 @@ from portal.isolation.policies import LEADING_KEYS, TAG
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
 from portal.schema import keys, registry
-from portal.schema.registry import ROLES
-from portal.schema.tables import Table
+from portal.schema.registry import ROLES, Table
 from portal.streams.stored import LEASES
 from proofs.isolation import privileges
 from proofs.isolation.attempts.attempt import AttackAttempt

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from portal.schema import registry, tables
+from portal.schema import registry
 from tenants.audit_trail.stored import audit_actor_key
 from tickets.ticket import stored as ticket_keys
 
@@ -155,13 +155,13 @@ class Oracle:
         own = self.is_own(holder[table.hash]) and all(self.is_own(holder[n]) for n in indexed if n in holder)
         return own and self._plants_nothing([table.hash, *indexed], body)
 
-    def _table(self, name: str) -> tables.Table:
+    def _table(self, name: str) -> registry.Table:
         """Return the table of this name, of all or the tenant's own. Raises StopIteration for every other name."""
         prefixes = [settings.DYNAMODB_TABLE_PREFIX, *(site["prefix"] for site in settings.SILOS.values())]
         own = {f"{prefix}.{self.tenant_id}.{t.name}": t for prefix in prefixes for t in ACTIONS if t.name in _PLACED}
         return own.get(name) or next(t for t in registry.tables() if t.full_name == name)
 
-    def _query(self, table: tables.Table, body: dict[str, Any]) -> bool:
+    def _query(self, table: registry.Table, body: dict[str, Any]) -> bool:
         index = body.get("IndexName")
         name = table.hash if index is None else next(i.hash for i in table.indexes if i.name == index)
         values = body["ExpressionAttributeValues"]

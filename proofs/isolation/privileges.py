@@ -18,8 +18,7 @@ from portal.isolation import guard, object_guard, policies
 from portal.load import stored as noise_keys
 from portal.load.stored import NOISE
 from portal.nosql.stored import SESSIONS
-from portal.schema.registry import ROLES, Role
-from portal.schema.tables import Table
+from portal.schema.registry import ROLES, Role, Table
 from portal.streams.stored import LEASES
 from tenants.api_keys.stored import API_KEYS
 from tenants.audit_trail.stored import AUDIT, CHAINS

@@ -14,7 +14,7 @@ from delivery.webhooks.stored import DELIVERIES, ENDPOINTS, SECRETS
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import NotFound
 from portal.schema.holdings import StoredItem, holdings
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 from tenants.api_keys.stored import API_KEYS
 from tenants.membership import members
 from tenants.membership.members import Member

@@ -1,5 +1,5 @@
 // Texts of scripts in the language of the page. English is the source; a page in another language carries the others in
-// #words, which portal/web/words.py makes of all texts that scripts mark: gettext("Text of {name}", { name }).
+// #words, which portal/web/jinja.py makes of all texts that scripts mark: gettext("Text of {name}", { name }).
 
 let place = null;
 let words = {};

@@ -11,7 +11,7 @@ from portal import clock
 from portal.faults import fault_board
 from portal.faults.fault_board import KEPT_DAYS, SHOWN
 from portal.faults.stored import FaultItem
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite
 
 

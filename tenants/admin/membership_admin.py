@@ -5,32 +5,71 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin
+from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
+from portal import plain_text
 from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound
+from portal.mailing.outgoing import OutgoingMail
 from portal.nosql import session_store
 from portal.nosql.admin import DynamoAdmin, ObjectAction
 from portal.nosql.admin.options import ReasonField
 from portal.nosql.admin.stale_forms import SeenForm
 from portal.plain_text import amount
 from portal.schema.access_patterns import cost
-from portal.web import desk_prefix
+from portal.web import desk_prefix, locales
 from tenants.admin.admin_lists import NamedColumns, TenantInput, UserInput
-from tenants.impersonation import access_mails, impersonating
+from tenants.impersonation import impersonating
 from tenants.membership import member_changes, members
+from tenants.membership.members import Member
 from tenants.operators.facades import Invitation, Membership
 from tenants.operators.operator_site import actor
 from tenants.sign_in import accounts
 from tenants.sign_in.forms import UnambiguousAddressField
-from tenants.sign_in.impersonation_session import VISIT
+from tenants.sign_in.impersonation_session import VISIT, Impersonation
 from tenants.tenancy import access_middleware, tenant_directory
+from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.roles import Role
+
+NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
+MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction
+
+
+def to_owners(
+    tenant: TenantContext, impersonation: Impersonation, reason: str, *, request: HttpRequest
+) -> list[OutgoingMail]:
+    """Return a mail for each owner; `request` is the operator's. Costs one consistent Query."""
+    desk = plain_text.named(tenant.name, limit=NAME_LIMIT)
+    with desk_prefix.addresses_of(tenant.slug):
+        url = page_for_mail(reverse("tenants:platform_access"), request)
+    names = {
+        who: plain_text.named(name, limit=NAME_LIMIT)
+        for who, name in (("operator", impersonation.operator_name), ("member", impersonation.member_name))
+    }
+    context = {"tenant_name": desk, "acting": impersonation, "names": names, "reason": reason, "url": url}
+
+    def mail(owner: Member) -> OutgoingMail:
+        with locales.shown_in(owner.locale_at(tenant)):
+            return OutgoingMail(
+                to=owner.email,
+                subject=_("Support acts as a member of %(desk)s") % {"desk": desk},
+                text=render_to_string("tenants/mail/impersonation.txt", context),
+                kind="impersonation",
+                about=f"access/{impersonation.visit}",
+                tenant_id=tenant.tenant_id,
+                queues=tenant.queues,
+            )
+
+    return [mail(owner) for owner in members.owners_of(tenant.repository)[:MOST]]
 
 
 class MembershipForm(SeenForm):
@@ -124,7 +163,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
             operator_session=request.session.session_key,
             reason=reason,
             may_write=action == "_act_writing",
-            write=partial(access_mails.to_owners, request=request),
+            write=partial(to_owners, request=request),
         )
         request.acting_cookie, request.acting_slug = begun.cookie, begun.tenant.slug
         request.session[VISIT] = asdict(begun.impersonation)

@@ -18,7 +18,7 @@ from portal.management import command
 from portal.nosql.admin import Notice
 from portal.schema import access_patterns
 from portal.schema.access_patterns import Cost
-from portal.web import checks, costs
+from portal.web import access, checks
 from tenants.operators.operator_site import OperatorSite
 
 ROWS: Final = 25  # on a page
@@ -27,7 +27,7 @@ _ANYTHING: Final = Cost()  # of a proof, which does whatever people do
 
 
 @OperatorSite.page("access-patterns/", name="access_patterns", title="Access patterns")
-@costs.costs(query="excess cost", trips=1, reads=5)
+@access.costs(query="excess cost", trips=1, reads=5)
 @require_safe
 def patterns(request: HttpRequest) -> HttpResponse:
     """Show the routes and commands that have `?q=` in their name, address, file or keys, use the table or index
@@ -41,7 +41,7 @@ def patterns(request: HttpRequest) -> HttpResponse:
         "excesses": [_excess_row(item) for item in excess_costs.latest()],
         "kept_days": excess_costs.KEPT_DAYS,
         "places": sorted({shape.place for shape in access_patterns.shapes()}),
-        "levels": [*costs.levels(), COMMANDS],
+        "levels": [*access.costs_of_levels(), COMMANDS],
         "asked": asked,
         "is_filtered": any(asked.values()),
         "page": page,
@@ -54,15 +54,15 @@ def patterns(request: HttpRequest) -> HttpResponse:
 def _beside() -> list[tuple[str, Cost]]:
     """Return what requests take before their route, equal levels together, and now and then."""
     by_cost: dict[Cost, list[str]] = {}
-    for name, what in costs.levels().items():
+    for name, what in access.costs_of_levels().items():
         by_cost.setdefault(what, []).append(name)
-    return [(", ".join(names), what) for what, names in by_cost.items()] + [*costs.happenings().items()]
+    return [(", ".join(names), what) for what, names in by_cost.items()] + [*access.costs_of_happenings().items()]
 
 
 def _rows() -> Iterator[dict[str, Any]]:
     for routes in checks.declarations():
         first, what = routes[0], routes[0].cost
-        level = costs.level_of(first.view)
+        level = access.cost_of_level(first.view)
         yield {
             "titles": [(one.title, one.name) for one in routes],
             "file": first.file,

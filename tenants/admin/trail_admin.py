@@ -17,7 +17,7 @@ from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.options import ReasonField
 from portal.schema import keys
 from portal.schema.access_patterns import cost
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.admin.admin_lists import ActionInput, ActorInput, NamedColumns, TrailInput, with_id
 from tenants.operators import content_access
 from tenants.operators.facades import AuditRow

@@ -11,7 +11,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from portal import clock, zones
+from portal import clock
 from portal.schema import keys
 from portal.web import locales
 from tenants.api_keys import scopes
@@ -55,7 +55,7 @@ def _end_of(day: date | None, *, key: ApiKeyItem | None = None) -> datetime | No
     locale = locales.current()
     if ends and locale.local(ends).date() == day:
         return ends
-    return zones.day_ends(day, locale.zone)
+    return clock.day_ends(day, locale.zone)
 
 
 class KeyForm(forms.Form):

@@ -18,9 +18,8 @@ from portal.schema.holdings import (
     declare_people,
     own_partition,
 )
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.api_keys.key_text import is_prefix
 
 API_KEYS = Table("Tenants.ApiKeys", "tenant", "tenant_id", "api_key_prefix", ttl="kept_until")

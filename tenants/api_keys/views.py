@@ -14,8 +14,7 @@ from django.views.decorators.http import require_safe
 
 from portal import clock
 from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
 from tenants.api_keys.scopes import Scope

@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext as _
 from markupsafe import Markup
 
-from portal import clock, zones
+from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.paging import Pager
 from portal.dynamo.store import Page, Store, all_pages
@@ -135,15 +135,15 @@ class TrailFilter:
     entity: tuple[str, str] | None = None  # type and id
     first: date | None = None
     last: date | None = None
-    zone: str = zones.UTC_NAME
+    zone: str = clock.UTC_NAME
 
     def bounds(self) -> tuple[str, str]:
         """Return sort keys around the days, both included."""
-        if self.zone == zones.UTC_NAME:
+        if self.zone == clock.UTC_NAME:
             return f"{self.first or '0'}", f"{self.last or ''}~"
-        begins = clock.stamp(zones.day_begins(self.first, self.zone)) if self.first else "0"
+        begins = clock.stamp(clock.day_begins(self.first, self.zone)) if self.first else "0"
         # What follows a stamp in a key is before the tilde.
-        return begins, f"{clock.stamp(zones.day_ends(self.last, self.zone)) if self.last else ''}~"
+        return begins, f"{clock.stamp(clock.day_ends(self.last, self.zone)) if self.last else ''}~"
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def names_of(repository: Store, user_ids: Sequence[str]) -> dict[str, str]:
 
 
 def filter_of(
-    *, actor: str = "", entity: str = "", first: str = "", last: str = "", zone: str = zones.UTC_NAME
+    *, actor: str = "", entity: str = "", first: str = "", last: str = "", zone: str = clock.UTC_NAME
 ) -> TrailFilter:
     """Return the filter of a page's address, with days in this time zone. An entity is given as "user:<id>".
 

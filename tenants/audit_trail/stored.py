@@ -12,9 +12,8 @@ from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 
 AUDIT = Table(
     "Audit.AdminActions",

@@ -15,8 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock, spreadsheet
 from portal.errors import Invalid
-from portal.web.access import for_auditors, member, open_while_closing
-from portal.web.costs import costs
+from portal.web.access import costs, for_auditors, member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, chain, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow

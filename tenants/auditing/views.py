@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any, Final
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -13,24 +15,60 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web import moments
-from portal.web.access import for_auditors, get_or_post, in_person, member, open_while_closing, public
-from portal.web.costs import costs
+from portal.web import locales, moments
+from portal.web.access import costs, for_auditors, get_or_post, in_person, member, open_while_closing, public
 from portal.web.heavy_work import heavy, heavy_to_read
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.auditing import access_review, audit_export
-from tenants.auditing.forms import EndForm, InviteAuditorForm
 from tenants.lifecycle import certificates
 from tenants.membership import auditors, invitation_views, past_roster
 from tenants.membership.stored import AuditorItem
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import MEMBER_ROLES, Role
+
+
+class EndForm(forms.Form):
+    """Take the last day of an access, in the reader's zone; `ends_at` is its end once the form is valid."""
+
+    until = forms.DateField(
+        label=gettext_lazy("Last day"),
+        help_text=gettext_lazy("The access ends by itself when this day ends in your time zone. At most 90 days."),
+        error_messages={"invalid": gettext_lazy("Enter a day."), "required": gettext_lazy("Enter a day.")},
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        today = clock.today(locales.current().zone)
+        self.fields["until"].initial = today + timedelta(days=30)
+        last = locales.current().local(clock.now() + auditors.LONGEST).date() - timedelta(days=1)
+        self.fields["until"].widget.attrs |= {"min": f"{today}", "max": f"{last}"}
+
+    @property
+    def ends_at(self) -> datetime:
+        """Return the moment at which the access ends."""
+        return clock.day_ends(self.cleaned_data["until"], locales.current().zone)
+
+
+class InviteAuditorForm(EndForm):
+    """Take who is invited as an auditor, and why."""
+
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=auditors.NAME_LIMIT)
+    email = forms.EmailField(label=gettext_lazy("E-mail"), max_length=254)
+    purpose = forms.CharField(
+        label=gettext_lazy("Purpose"),
+        max_length=auditors.PURPOSE_LIMIT,
+        help_text=gettext_lazy("The auditor and the audit trail are told, such as “ISO 27001, yearly audit”."),
+    )
+    field_order = ("name", "email", "purpose", "until")
+
 
 MOST_VERIFIED: Final = 20_000  # rows that are read for one click; a longer trail is verified from its export
 _VISITS: Final = 5  # of operators in the review

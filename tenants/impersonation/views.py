@@ -8,8 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from portal.web.access import for_auditors, leads_out, member, public, unlimited
-from portal.web.costs import costs
+from portal.web.access import costs, for_auditors, leads_out, member, public, unlimited
 from tenants.impersonation import impersonating
 from tenants.sign_in import impersonation_session
 from tenants.tenancy.request import TenantRequest

@@ -26,8 +26,8 @@ from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings, keys, row_forms
 from portal.schema.holdings import FilePlace, Holding, Raw, RowsTogether
+from portal.schema.registry import Table
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.audit_trail import chain
 from tenants.audit_trail.recording import Actor
 from tenants.audit_trail.stored import AuditItem, ChainItem

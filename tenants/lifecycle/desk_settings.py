@@ -20,7 +20,7 @@ from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
-from portal import zones
+from portal import clock
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Transaction, chunked
@@ -93,7 +93,7 @@ def change_defaults(tenant: TenantContext, *, values: Mapping[str, str], by: Act
 
 
 # The zone of the desk's days, reports and "today": see TenantContext.zone.
-declare_default(Default(ZONE, gettext_lazy("Time zone of the desk"), zones.choices(), zones.UTC_NAME))
+declare_default(Default(ZONE, gettext_lazy("Time zone of the desk"), clock.choices(), clock.UTC_NAME))
 BROWSER: Final = "browser"
 _LANGUAGES: Final[tuple[tuple[str, str | Promise], ...]] = (
     (BROWSER, gettext_lazy("That of each person's browser")),

@@ -25,7 +25,7 @@ from portal.dynamo.tenant_reader import lifecycle_store
 from portal.errors import ConditionFailed, Conflict, TransactionRefused
 from portal.schema import registry
 from portal.schema.holdings import Holding, Raw, TenantArrival
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.lifecycle import arriving_rows, import_notes, tenant_file, tenant_lifecycle

@@ -23,8 +23,7 @@ from portal.errors import Conflict, Invalid
 from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
 from portal.web import desk_prefix, locales
-from portal.web.access import get_or_post, member, open_while_closing
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member, open_while_closing
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
 from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
 from tenants.membership import invitations, members

@@ -21,12 +21,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from portal import clock, plain_text, zones
+from portal import clock, plain_text
 from portal.schema import keys
 from portal.web import locales
 from tenants.membership import invitations, members, own_profile
 from tenants.membership.members import AtHand, ListedMember
-from tenants.sign_in import profiles
+from tenants.sign_in import accounts
 from tenants.sign_in.stored import folded
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import MEMBER_ROLES, Role
@@ -254,26 +254,26 @@ class ProfileForm(forms.Form):
     zone = forms.ChoiceField(label=gettext_lazy("Time zone"), widget=forms.Select(attrs={"translate": "no"}))
     date_form = forms.ChoiceField(
         label=gettext_lazy("Dates and times"),
-        choices=[*profiles.DATE_FORMS.items()],
+        choices=[*accounts.DATE_FORMS.items()],
         widget=forms.Select(attrs={"translate": "no"}),
     )
     number_form = forms.ChoiceField(
-        label=gettext_lazy("Numbers"), choices=[*profiles.NUMBER_FORMS.items()], required=False
+        label=gettext_lazy("Numbers"), choices=[*accounts.NUMBER_FORMS.items()], required=False
     )
     first_weekday = forms.ChoiceField(
-        label=gettext_lazy("First day of the week"), choices=[*profiles.WEEK_STARTS.items()]
+        label=gettext_lazy("First day of the week"), choices=[*accounts.WEEK_STARTS.items()]
     )
     language = forms.ChoiceField(
         label=gettext_lazy("Language"),
-        choices=[(value or profiles.DESK, label) for value, label in profiles.LANGUAGES.items()],
+        choices=[(value or accounts.DESK, label) for value, label in accounts.LANGUAGES.items()],
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].widget.attrs.pop("maxlength")
         chosen = self.initial.get("zone") or self.data.get("zone") or ""
-        offered = [(profiles.DESK, _("As the desk has it")), *zones.choices()]
-        if chosen in zones.names() and chosen not in dict(offered):  # a name of former times, as some browsers have it
+        offered = [(accounts.DESK, _("As the desk has it")), *clock.choices()]
+        if chosen in clock.names() and chosen not in dict(offered):  # a name of former times, as some browsers have it
             offered.append((chosen, chosen))
         self.fields["zone"].choices = offered  # type: ignore[attr-defined]  # a ChoiceField
         locale = locales.current()
@@ -282,11 +282,11 @@ class ProfileForm(forms.Form):
             "zone": locale.zone,
         }
         for name in ("zone", "language"):
-            self.initial[name] = self.initial.get(name) or profiles.DESK
+            self.initial[name] = self.initial.get(name) or accounts.DESK
 
     def clean_language(self) -> str:
         chosen: str = self.cleaned_data["language"]
-        return "" if chosen == profiles.DESK else chosen
+        return "" if chosen == accounts.DESK else chosen
 
 
 class SignatureForm(forms.Form):

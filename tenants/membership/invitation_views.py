@@ -19,9 +19,8 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.mailing.outgoing import OutgoingMail
-from portal.web.access import get_or_post, member, public, signed_in
+from portal.web.access import costs, get_or_post, member, public, signed_in
 from portal.web.client_address import client_address
-from portal.web.costs import costs
 from tenants.membership import accepting, invitations, mails, members
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.forms import InviteForm

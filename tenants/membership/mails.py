@@ -29,9 +29,8 @@ from portal.web import locales
 from tenants.membership import invitations
 from tenants.membership.stored import InviteItem
 from tenants.sign_in import accounts
-from tenants.sign_in.accounts import User
+from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.passwords import RESET_LINKS
-from tenants.sign_in.profiles import Profile
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
 from tenants.tenancy.roles import Role

@@ -16,8 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import moments
-from portal.web.access import get_or_post, in_person, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, in_person, member
 from tenants.membership import mail_choices, member_changes, members, past_roster
 from tenants.membership.forms import RoleForm
 from tenants.membership.mail_choices import MailKind

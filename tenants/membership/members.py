@@ -19,7 +19,7 @@ from tenants.membership import mail_choices
 from tenants.membership.mail_choices import Choices
 from tenants.membership.stored import MemberByName, MemberItem
 from tenants.sign_in import accounts
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace

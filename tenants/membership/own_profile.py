@@ -23,8 +23,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
 from tenants.membership.stored import MemberItem
 from tenants.sign_in import accounts
-from tenants.sign_in.accounts import User
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile, User
 from tenants.tenancy.context import TenantContext
 
 SIGNATURE_LIMIT: Final = 600  # characters

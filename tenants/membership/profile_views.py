@@ -11,11 +11,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post, in_person, member, signed_in
-from portal.web.costs import costs, counted
+from portal.web.access import costs, counted, get_or_post, in_person, member, signed_in
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy.request import SignedInRequest, TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 

@@ -14,9 +14,8 @@ from portal.nosql.stored import SESSIONS, SessionByUser, SessionItem
 from portal.schema import holdings, keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import Check, RowForm
-from portal.schema.tables import Table
 from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.stored import USERS, email_key, folded

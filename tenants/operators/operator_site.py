@@ -15,7 +15,7 @@ from portal.dynamo.store import Transaction
 from portal.errors import Conflict, TransactionRefused
 from portal.nosql.admin import AuditedChange, DynamoAdminSite
 from portal.version_number import VERSION
-from portal.web import costs
+from portal.web import access
 from portal.web.access import operator
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
@@ -57,10 +57,10 @@ class OperatorSite(DynamoAdminSite):
         for method in ("GET", "POST"):
             what = getattr(model, f"{method.lower()}_costs", None)
             if what is not None:
-                costs.declare(what, on=method, module=type(model).__module__)(view)
+                access.declare_cost(what, on=method, module=type(model).__module__)(view)
         return operator(view)
 
-    @costs.costs(
+    @access.costs(
         get="audit chain, placed stream, queue depths, watermark",
         query="arriving tenant, closing tenant, dead deliveries by time, dead letter, "
         "due rows by time, excess cost, hold of deliveries, isolation proof, move, placed tenant, purge, resharding, "
@@ -74,11 +74,11 @@ class OperatorSite(DynamoAdminSite):
         """Show the front page: what its watchers report, all of them at once."""
         return super().index(request, extra_context)
 
-    @costs.costs()
+    @access.costs()
     def app_index(self, request: Any, app_label: str, extra_context: Any = None) -> Any:
         return super().app_index(request, app_label, extra_context)
 
-    @costs.costs()
+    @access.costs()
     def i18n_javascript(self, request: Any, extra_context: Any = None) -> Any:
         return super().i18n_javascript(request, extra_context)
 

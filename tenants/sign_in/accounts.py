@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, Final
 
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
 from django.db import models
 from django.utils.crypto import salted_hmac
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from portal import clock, plain_text
 from portal.dynamo.platform import PLATFORM
@@ -22,10 +26,107 @@ from portal.dynamo.store import Condition, Transaction
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, TransactionRefused
 from portal.nosql import session_store
 from portal.nosql.planner.facade import Facade, FacadeManager
+from portal.web import locales
+from portal.web.locales import Locale
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
-from tenants.sign_in.profiles import Profile
 from tenants.sign_in.stored import AccountItem, UniqueItem, email_key, folded, user_key
+
+DESK: Final = "desk"  # as a zone: that of the desk, whatever the browser says
+# Each language is named in itself, and so not marked.
+LANGUAGES: Final[dict[str, str | Promise]] = {"": gettext_lazy("As the desk has it"), **dict(settings.LANGUAGES)}
+WEEK_STARTS: Final = {"0": gettext_lazy("Monday"), "5": gettext_lazy("Saturday"), "6": gettext_lazy("Sunday")}
+DATE_FORMS: Final[dict[str, str | Promise]] = {
+    "words": gettext_lazy("26 Nov 2026, 15:04"),
+    "dots": "26.11.2026, 15:04",
+    "slashes": "26/11/2026, 15:04",
+    "us": "11/26/2026, 3:04 pm",
+    "iso": "2026-11-26, 15:04",
+}
+NUMBER_FORMS: Final = {
+    "": gettext_lazy("As the language has it"),
+    "comma": "1,234.5",
+    "dot": "1.234,5",
+    "space": "1 234,5",
+    "apostrophe": "1\u2019234.5",
+}
+
+_CHOICES: Final[Mapping[str, Collection[str]]] = {
+    "date_form": DATE_FORMS,
+    "number_form": NUMBER_FORMS,
+    "first_weekday": WEEK_STARTS,
+    "language": LANGUAGES,
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Hold the choices of a person.
+
+    `zone` is "" until one is chosen or found, and DESK for that of the desk; `language` is "" for that of the desk, and
+    `number_form` for that of the language; `first_weekday` is 0 for Monday.
+    """
+
+    zone: str = ""
+    date_form: str = "words"
+    number_form: str = ""
+    first_weekday: str = "0"
+    language: str = ""
+
+    @classmethod
+    def parse(cls, text: str | None) -> Profile:
+        """Read what `str` makes; None is a person who has chosen nothing. Values of a later version are left out."""
+        return _parsed(text) if text else _NONE
+
+    def __str__(self) -> str:
+        """Write what differs from the profile of somebody who has chosen nothing, "" where nothing does."""
+        chosen = {name: value for name, value in asdict(self).items() if value != getattr(_NONE, name)}
+        return json.dumps(chosen, separators=(",", ":"), sort_keys=True) if chosen else ""
+
+    def in_zone(self, zone: str) -> Profile:
+        return replace(self, zone=zone)
+
+    def check(self) -> None:
+        """Raise Invalid, with the field, for a value that is no choice."""
+        if self.zone not in ("", DESK) and self.zone not in clock.names():
+            raise Invalid(gettext("Choose a time zone from the list."), field="zone")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise Invalid(gettext("Choose a value from the list."), field=name)
+
+    @property
+    def own_zone(self) -> str:
+        """Return the zone that is the person's own, "" where that of the desk holds."""
+        return "" if self.zone == DESK else self.zone
+
+    def locale(self, desk_zone: str = "", language: str = locales.ENGLISH) -> Locale:
+        """Return how pages of a desk in this zone, "" for one that has chosen none, are written for the person.
+
+        `language` is that of a person who has chosen none.
+        """
+        return _locale(
+            self.own_zone or desk_zone,
+            self.date_form,
+            self.number_form,
+            self.first_weekday,
+            self.language or language or locales.ENGLISH,
+        )
+
+
+_NONE: Final = Profile()
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Profile:
+    told = json.loads(text)
+    known = {name: value for name, value in told.items() if value in _CHOICES.get(name, ())}
+    zone = told.get("zone", "")
+    return Profile(zone=zone if zone == DESK or zone in clock.names() else "", **known)
+
+
+@lru_cache(maxsize=1024)
+def _locale(zone: str, date_form: str, number_form: str, first_weekday: str, language: str) -> Locale:
+    return Locale(zone or clock.UTC_NAME, date_form, number_form, int(first_weekday), not zone, language)
 
 
 class User(AbstractBaseUser, Facade):
@@ -39,7 +140,7 @@ class User(AbstractBaseUser, Facade):
     session_epoch = models.PositiveIntegerField(default=0)
     signed_in_at = models.CharField(max_length=40, default="")
     second_factors = models.CharField(max_length=40, default="")
-    profile = models.CharField(max_length=400, default="")  # a Profile, as text: profiles.py
+    profile = models.CharField(max_length=400, default="")  # a Profile, as text
     # Removes the field: `signed_in_at` stands for it, and is written by accounts.py.
     last_login = None
 

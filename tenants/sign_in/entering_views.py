@@ -28,9 +28,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
-from portal.web.access import get_or_post, public, unlimited
+from portal.web.access import costs, get_or_post, public, unlimited
 from portal.web.client_address import client_address
-from portal.web.costs import costs
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor

@@ -27,9 +27,8 @@ from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.sign_in import accounts, factor_secrets, passkey_ceremony
-from tenants.sign_in.accounts import User
+from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.passkey_ceremony import PasskeySite
-from tenants.sign_in.profiles import Profile
 from tenants.sign_in.stored import (
     AUTHENTICATOR_KEY,
     FACTOR_ITEMS,

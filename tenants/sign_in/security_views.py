@@ -22,8 +22,7 @@ from markupsafe import Markup
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
 from portal.schema.access_patterns import cost
-from portal.web.access import get_or_post, signed_in, unlimited
-from portal.web.costs import costs, declare
+from portal.web.access import costs, declare_cost, get_or_post, signed_in, unlimited
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits, entering_views, factor_secrets, factors, passkey_ceremony, session_lifecycle
 from tenants.sign_in.entering_views import site_of
@@ -101,7 +100,7 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
     return _back(request)
 
 
-_changes_factors: Final = declare(
+_changes_factors: Final = declare_cost(
     cost(
         get="audit chain",
         query="second factor, sessions by person",

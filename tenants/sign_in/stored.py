@@ -14,8 +14,7 @@ from portal.dynamo.models import IndexModel, Kinds
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import declare_nothing
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 USERS = Table(
     "Platform.Users",
@@ -151,7 +150,7 @@ class AccountItem(Item):
     `session_epoch` grows to sign the person out everywhere; `signed_in_at` is the last sign-in, which ends reset links.
     `disabled` is the partition that lists accounts which may not sign in, and is missing in all others.
     `second_factors` names the kinds of its second factors, and is missing where it has none. `profile` is a Profile, as
-    text; see profiles.py.
+    text; see accounts.py.
     """
 
     table = USERS

@@ -23,9 +23,8 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.nosql import session_store, stored
 from portal.web import locales
-from portal.web.access import get_or_post, leads_out, public, signed_in, unlimited
+from portal.web.access import costs, counted, get_or_post, leads_out, public, signed_in, unlimited
 from portal.web.client_address import client_address
-from portal.web.costs import costs, counted
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
 from tenants.audit_trail.recording import Actor

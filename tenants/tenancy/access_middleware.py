@@ -33,7 +33,7 @@ from django.utils.translation import gettext as _
 
 from portal.errors import PortalError
 from portal.load import guest_limits
-from portal.web import costs, locales, middleware
+from portal.web import access, locales, middleware
 from portal.web.access import SAFE, Access, FindDesk, for_auditors, in_person, leads_out, open_while_closing
 from portal.web.client_address import client_address
 from portal.web.stash import PAGE_MARK, Stash
@@ -42,10 +42,9 @@ from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.impersonation import impersonating
 from tenants.membership import members
 from tenants.sign_in import impersonation_session
-from tenants.sign_in.accounts import User
+from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
-from tenants.sign_in.profiles import Profile
 from tenants.tenancy import admission, context, template_context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import ENTERING, WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
@@ -153,7 +152,7 @@ def _note_look(request: IdentifiedRequest, tenant: TenantContext) -> None:
     now, page = int(time.time()), _page_looked_at(request, tenant)
     if looked.get(page, 0) > now - LOOK_SECONDS:
         return
-    costs.beside(request, ENTERING)
+    access.add_cost(request, ENTERING)
     name = template_context.title_of(request.resolver_match.view_name if request.resolver_match else "") or page
     recording.record(
         AuditEntry(tenant.tenant_id, AuditAction.AUDITOR_LOOKED, actor_of(request), "page", page.strip("/"), name)
@@ -273,7 +272,7 @@ def note_run_out(request: IdentifiedRequest) -> None:
     kept: dict[str, Any] | None = request.session.get(impersonation_session.VISIT)
     if kept is not None and kept["until"] <= time.time():
         del request.session[impersonation_session.VISIT]
-        costs.beside(request, ENTERING)
+        access.add_cost(request, ENTERING)
         ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
         why, origin = "its time was over", client_address(request)
         if ids is None or impersonating.end(ids, origin=origin, why=why) is None:
@@ -284,7 +283,7 @@ def end_acting(request: IdentifiedRequest, *, why: str) -> None:
     """End what the cookie of an operator who acts as a member names, where it still exists."""
     ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))
     if ids is not None:
-        costs.beside(request, ENTERING)
+        access.add_cost(request, ENTERING)
         if impersonating.end(ids, origin=client_address(request), why=why):
             request.session.pop(impersonation_session.VISIT, None)
         request.acting_cookie = ""
@@ -303,7 +302,7 @@ def wrong_tenant(request: IdentifiedRequest, stash: Stash | None) -> HttpRespons
     """
     page_tenant = None
     if stash is not None and stash.page_mark:
-        costs.beside(request, ENTERING)
+        access.add_cost(request, ENTERING)
         for membership in members.memberships_of(str(request.user.pk)):
             if context.is_page_mark(stash.page_mark, str(request.user.pk), membership.tenant_id):
                 page_tenant = {"id": membership.tenant_id, "name": membership.name}

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from portal import clock, zones
+from portal import clock
 from portal.dynamo.client import Item
 from portal.dynamo.placement import Location, Placement
 from portal.dynamo.platform import PLATFORM
@@ -110,7 +110,7 @@ class TenantContext:
     def chosen_zone(self) -> str:
         """Return the time zone that the desk has chosen, "" where it has chosen none."""
         chosen = json.loads(self.defaults).get(ZONE, "") if self.defaults else ""
-        return chosen if chosen in zones.names() else ""
+        return chosen if chosen in clock.names() else ""
 
     @cached_property
     def chosen_language(self) -> str:
@@ -121,12 +121,12 @@ class TenantContext:
     @property
     def zone(self) -> str:
         """Return the time zone of the desk's days, reports and "today"."""
-        return self.chosen_zone or zones.UTC_NAME
+        return self.chosen_zone or clock.UTC_NAME
 
     @property
     def today(self) -> date:
         """Return the day that it is at the desk."""
-        return zones.today(self.zone)
+        return clock.today(self.zone)
 
     @property
     def deleted_on(self) -> datetime | None:

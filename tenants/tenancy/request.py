@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.schema.access_patterns import cost
-from portal.web import costs, desk_prefix
+from portal.web import access, desk_prefix
 from portal.web.client_address import client_address
 from tenants.audit_trail.recording import Actor
 from tenants.sign_in import session_lifecycle
@@ -32,10 +32,10 @@ WAITING_KEY: Final = "enters_later"  # in a session: the tenants that were opene
 # What a request takes before its view: the identity, whoever it is, and now and then more.
 IDENTITY: Final = cost(get="session, account, membership, tenant, setup, inbox, waiting letters", trips=1, reads=3.5)
 for level in ("public", "signed_in", "member", "operator"):
-    costs.of_level(level, IDENTITY)
-costs.of_level("guest", cost(get="tenant", trips=1, reads=1))
-SAVING_SESSION: Final = costs.now_and_then("a session that changed", cost(write="session", trips=1, writes=6))
-ENTERING: Final = costs.now_and_then(
+    access.declare_level_cost(level, IDENTITY)
+access.declare_level_cost("guest", cost(get="tenant", trips=1, reads=1))
+SAVING_SESSION: Final = access.cost_now_and_then("a session that changed", cost(write="session", trips=1, writes=6))
+ENTERING: Final = access.cost_now_and_then(
     "a desk that is entered, or left by an operator",
     cost(
         get="session, audit chain",
@@ -46,7 +46,7 @@ ENTERING: Final = costs.now_and_then(
         writes=14,
     ),
 )
-ACTING: Final = costs.now_and_then(
+ACTING: Final = access.cost_now_and_then(
     "an operator who acts as a member", cost(get="session, account, membership", trips=1, reads=9)
 )
 
@@ -163,7 +163,7 @@ def enter_desk(request: HttpRequest, tenant: TenantContext, *, by: Actor) -> Non
     """Pin a desk of the person's to the session, and have its audit trail say so: now, or where it keeps them out
     until they have a second factor or it is resumed, once it has let them in."""
     pin_tenant(request, tenant)
-    costs.beside(request, ENTERING)
+    access.add_cost(request, ENTERING)
     user: User = request.user  # type: ignore[assignment]  # signed in: our User
     if tenant.where.purged or tenant.suspended or (tenant.needs_second_factor and not user.second_factors):
         request.session[WAITING_KEY] = [*_waiting(request, but=tenant), tenant.tenant_id]
@@ -175,7 +175,7 @@ def note_let_in(request: HttpRequest, tenant: TenantContext) -> None:
     """Have the audit trail say that the person is in, where it was to wait for that."""
     if tenant.tenant_id in request.session.get(WAITING_KEY, ()) and not tenant.acted_by:
         request.session[WAITING_KEY] = _waiting(request, but=tenant)
-        costs.beside(request, ENTERING)
+        access.add_cost(request, ENTERING)
         session_lifecycle.started(tenant.tenant_id, by=actor_of(request))
 
 

@@ -12,9 +12,8 @@ from portal.dynamo.placement import Placement
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, TenantArrival, declare_holding
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.sign_in.stored import USERS
 
 MEMBERSHIPS = Table(

@@ -26,15 +26,14 @@ from portal.load import guest_limits
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import SessionStore
 from portal.schema import keys
-from portal.web import costs, desk_prefix, locales, middleware
+from portal.web import access, desk_prefix, locales, middleware
 from portal.web.access import SAFE, is_guest_path, is_path_of_open_page, is_unlimited
 from portal.web.client_address import client_address
 from portal.web.locales import Locale
 from tenants.membership import members
 from tenants.sign_in import attempt_limits, impersonation_session
-from tenants.sign_in.accounts import User
+from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.impersonation_session import ActingIds
-from tenants.sign_in.profiles import Profile
 from tenants.tenancy import admission, context, request_identity
 from tenants.tenancy.admission import NotAdmitted
 from tenants.tenancy.context import TenantContext
@@ -111,7 +110,7 @@ class TenantMiddleware:
                 acting = _acting_ids(request)
                 path, is_whole = request.path_info, not middleware.is_piece(request)
                 if acting:
-                    costs.beside(request, ACTING)
+                    access.add_cost(request, ACTING)
                 identity = (
                     request_identity.resolve_acting(ids, acting, path, is_whole=is_whole)
                     if acting
@@ -193,7 +192,7 @@ def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str) -
             response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
         return response
     if session.modified and response.status_code < 500:
-        costs.beside(request, SAVING_SESSION)
+        access.add_cost(request, SAVING_SESSION)
         try:
             session.save()
         except UpdateError:
@@ -220,7 +219,7 @@ def _pin_named(request: IdentifiedRequest, user: User, tenant: TenantContext | N
     if tenant is None or tenant.slug != desk:
         if not desk or desk_prefix.desk_of(request.path_info) != desk:
             return
-        costs.beside(request, ENTERING)
+        access.add_cost(request, ENTERING)
         read = tenant.tenant_id if tenant else ""
         mine = members.memberships_of(user.id)
         named = next((m for m in mine if m.slug == desk and m.tenant_id != read), None)

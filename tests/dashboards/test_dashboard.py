@@ -18,7 +18,7 @@ from portal.streams.watermark import Watermark
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import desk_settings
 from tenants.membership import member_changes, own_profile
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import IDENTITY, spent
 from tests.support import embedded, folding

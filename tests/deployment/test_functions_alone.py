@@ -30,7 +30,7 @@ from delivery.webhooks import endpoints
 from delivery.webhooks.stored import EndpointItem
 from portal import clock
 from portal.isolation import guard, policies
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tenants.audit_trail.recording import SYSTEM
 from tenants.sign_in import suppressed_addresses
 from tenants.tenancy import tenant_directory

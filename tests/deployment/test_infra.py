@@ -32,7 +32,7 @@ from portal.engines.endpoint import REGION
 from portal.engines.engine_process import Ministack, start_engine
 from portal.isolation import policies
 from portal.management.commands.infra_template import PATH
-from portal.schema import registry, tables
+from portal.schema import registry
 from tests.support.stacks import (
     ACCOUNT,
     COMMITTED,
@@ -119,7 +119,7 @@ def test_a_template_that_is_missing_or_was_edited_by_hand_is_noticed(tmp_path: P
 
 
 def test_a_table_declared_and_not_deployed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._tables, "Tenants.New", tables.Table("Tenants.New", "tenant", "tenant_id"))
+    monkeypatch.setitem(registry._tables, "Tenants.New", registry.Table("Tenants.New", "tenant", "tenant_id"))
     assert "+  TenantsNewTable:" in check()
 
 
@@ -195,7 +195,7 @@ def test_keys_indexes_expiry_and_streams_are_the_declared_ones(production: Stack
         assert properties.get("StreamSpecification") == stream
 
 
-def projection(index: tables.Index) -> dict[str, Any]:
+def projection(index: registry.Index) -> dict[str, Any]:
     if not index.include:
         return {"ProjectionType": "KEYS_ONLY"}
     return {"ProjectionType": "INCLUDE", "NonKeyAttributes": sorted(index.include)}

@@ -15,7 +15,7 @@ from portal import clock
 from portal.dynamo import meter
 from tenants.audit_trail.recording import Actor
 from tenants.membership import own_profile
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tests.support import embedded
 from tests.support.world import Browser, World
 from tickets.desk import bulk, changing, commenting, lists, timelines

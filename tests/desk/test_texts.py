@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from portal import plain_text
 from portal.errors import Invalid
 from tickets.data import import_rows
 from tickets.desk.filters import TicketFilter
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 
 
 @pytest.mark.parametrize("nothing", ["", " \n\t", "\u200b", "\u2060\ufeff", "\u3164\u2800", "\u202e\u00ad"])
@@ -42,7 +43,7 @@ SHAPED = {
 
 @pytest.mark.parametrize("text", SHAPED.values(), ids=SHAPED.keys())
 def test_what_shapes_a_word_or_an_emoji_stays(text: str) -> None:
-    assert texts.word(text) == fields.title(text) == text
+    assert plain_text.word(text) == fields.title(text) == text
 
 
 HIDING = {
@@ -61,7 +62,7 @@ HIDING = {
 
 @pytest.mark.parametrize(("typed", "stored"), HIDING.values(), ids=HIDING.keys())
 def test_nothing_invisible_is_stored_in_a_line(typed: str, stored: str) -> None:
-    assert fields.title(typed) == texts.line(typed) == stored
+    assert fields.title(typed) == plain_text.line(typed) == stored
 
 
 @pytest.mark.parametrize("nothing", ["\u200b", "\u2060\ufeff", "\u3164", "\u202e", "\u200d", "a,\u200b"])

@@ -16,7 +16,7 @@ from portal import clock
 from tenants.audit_trail.recording import SYSTEM
 from tenants.audit_trail.stored import AUDIT
 from tenants.membership import own_profile
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy import context, request, tenant_directory
 from tests.desk.test_cost import _watching
 from tests.support.commands import everything, run

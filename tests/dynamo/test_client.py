@@ -20,7 +20,7 @@ from portal.dynamo.store import RawItems, Store, Transaction
 from portal.errors import ConditionFailed, Conflict, PortalError, Throttled, TransactionRefused, Unavailable
 from portal.nosql.stored import SessionItem
 from portal.quotas import RecentTenants, TokenBucket
-from portal.schema import tables
+from portal.schema import registry
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.stored import AccountItem
 from tenants.tenancy.stored import MembershipItem
@@ -341,7 +341,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 @pytest.mark.parametrize("scope", ["tenant", "platform"])
-def test_sixteen_threads_at_first_use_share_one_client(made: list[object], scope: tables.Scope) -> None:
+def test_sixteen_threads_at_first_use_share_one_client(made: list[object], scope: registry.Scope) -> None:
     together = threading.Barrier(16, timeout=120)
 
     def first_use(_: int) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from pynamodb.attributes import (
 
 from portal.dynamo.compiled_reader import reader_of
 from portal.dynamo.models import IndexModel, Item, Kinds, RawItems
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tests.support.data_model import index_models, models
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import ActivityItem, DetailItem, SummaryItem

@@ -15,7 +15,7 @@ from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import RawItems, Store, Transaction, batch_put
 from portal.dynamo.transaction import write
 from portal.errors import ConditionFailed, TransactionRefused, Unavailable
-from portal.schema import keys, tables
+from portal.schema import keys, registry
 from tenants.membership.stored import MEMBERS, MemberItem
 from tenants.sign_in.stored import AccountItem, UniqueItem, user_key
 from tenants.tenancy.stored import MembershipItem, TenantItem, slug_key
@@ -210,7 +210,7 @@ def test_a_query_goes_on_behind_an_item_that_is_gone(collection: list[str]) -> N
 
 
 @pytest.mark.parametrize("index", TICKETS.indexes, ids=lambda i: i.name)
-def test_an_index_is_read_in_order_between_bounds_from_a_start(any_tables: AnyEngine, index: tables.Index) -> None:
+def test_an_index_is_read_in_order_between_bounds_from_a_start(any_tables: AnyEngine, index: registry.Index) -> None:
     for number in range(1, 7):
         item = indexed(number, f"2026-01-0{number}", description={"S": "not projected"})
         raw("PutItem", TableName=TICKETS.full_name, Item=item)

@@ -14,7 +14,7 @@ import pytest
 from portal.dynamo import client, provisioning
 from portal.errors import Conflict
 from portal.isolation import policies
-from portal.schema import registry, tables
+from portal.schema import registry
 from portal.streams.stored import LEASES
 from tenants.membership.stored import MEMBERS
 from tenants.tenancy.stored import DIRECTORY
@@ -63,7 +63,7 @@ def names(key_schema: list[dict[str, str]]) -> list[str]:
 
 @pytest.mark.parametrize("shared", ["", "operators look at all"])
 def test_keys_without_a_tenant_need_a_reason_and_keys_of_a_tenant_none(shared: str) -> None:
-    def is_refused(*args: Any, made: Any = tables.Table, **more: Any) -> bool:
+    def is_refused(*args: Any, made: Any = registry.Table, **more: Any) -> bool:
         try:
             made(*args, shared=shared, **more)
         except ValueError:
@@ -74,8 +74,8 @@ def test_keys_without_a_tenant_need_a_reason_and_keys_of_a_tenant_none(shared: s
     assert is_refused("New.Table", "platform", "kind") == without
     assert is_refused("New.Table", "platform", "tenant_id") != without
     assert is_refused("New.Table", "tenant", "pk") != without
-    assert is_refused("gsi-new", "status", "at", (), "", made=tables.Index) == without
-    assert is_refused("gsi-new", "tenant_status", "at", (), made=tables.Index) != without
+    assert is_refused("gsi-new", "status", "at", (), "", made=registry.Index) == without
+    assert is_refused("gsi-new", "tenant_status", "at", (), made=registry.Index) != without
 
 
 def test_indexes_project_what_a_list_shows_and_nothing_else(any_tables: AnyEngine) -> None:
@@ -112,7 +112,7 @@ def test_items_with_an_end_are_removed_by_the_engine(any_tables: AnyEngine) -> N
 
 def test_a_table_with_other_keys_than_declared_is_not_touched(any_tables: AnyEngine) -> None:
     any_tables.drop(MEMBERS)
-    other = tables.Table(MEMBERS.name, "tenant", "tenant_id", "email")
+    other = registry.Table(MEMBERS.name, "tenant", "tenant_id", "email")
     client.connection("platform").call("CreateTable", **other.definition())
     with pytest.raises(Conflict, match="other keys"):
         provisioning.create_all()
@@ -142,14 +142,14 @@ LESS = replace(STATUS_UPDATED, include=STATUS_UPDATED.include[:-1])
 BEFORE = replace(TICKETS, indexes=(LESS, STATUS_RESOLVER))
 
 
-def made_as(engine: AnyEngine, table: tables.Table, **definition: Any) -> None:
+def made_as(engine: AnyEngine, table: registry.Table, **definition: Any) -> None:
     """The table is there as another version declares it, the others are as they should be."""
     provisioning.create_all(compare=False)
     engine.drop(table)
     client.connection("platform").call("CreateTable", **{**table.definition(), **definition})
 
 
-WRONG: dict[str, tuple[tables.Table, dict[str, Any], str]] = {
+WRONG: dict[str, tuple[registry.Table, dict[str, Any], str]] = {
     "an index with fewer attributes": (BEFORE, {}, f"index {STATUS_UPDATED.name} is missing"),
     "no index": (replace(TICKETS, indexes=(STATUS_RESOLVER,)), {}, f"index {STATUS_UPDATED.name} is missing"),
     "the name with another projection": (
@@ -204,7 +204,7 @@ def test_an_index_is_upgraded_beside_the_old_one_while_both_versions_read_and_wr
         platform.dispatch("PutItem", {"TableName": TICKETS.full_name, "Item": item})
         written[0] += 1
 
-    def read(index: tables.Index) -> list[dict[str, Any]]:
+    def read(index: registry.Index) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         start: dict[str, Any] = {}
         while True:

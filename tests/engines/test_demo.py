@@ -39,7 +39,7 @@ NOISE_NOTED = False
 import os
 from django.http import JsonResponse
 from django.urls import path
-from portal.web.costs import costs
+from portal.web.access import costs
 from sample import table
 @costs()
 def page(request):

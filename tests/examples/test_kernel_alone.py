@@ -18,7 +18,7 @@ from pynamodb.attributes import UnicodeAttribute
 
 from portal import standalone
 from portal.dynamo.models import IndexModel
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tests.isolation.test_tenant_role import TRUST
 
 ROOT = Path(settings.BASE_DIR)

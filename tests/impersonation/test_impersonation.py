@@ -19,8 +19,8 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import members, own_profile
 from tenants.sign_in import accounts
+from tenants.sign_in.accounts import Profile
 from tenants.sign_in.impersonation_session import COOKIE, VISIT, item_of, read, read_cookie
-from tenants.sign_in.profiles import Profile
 from tenants.tenancy import context
 from tests.support.commands import everything
 from tests.support.mailing import AT_ONCE

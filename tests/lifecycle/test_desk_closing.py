@@ -11,12 +11,12 @@ import pytest
 from django.core import mail
 from django.test import override_settings
 
-from portal import clock, zones
+from portal import clock
 from portal.errors import Conflict
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
 from tenants.membership import mails, member_changes, own_profile
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.roles import Role
 from tests.support import mailing
@@ -174,7 +174,7 @@ def test_the_owners_get_a_mail_by_the_outbox_and_another_one_when_it_is_undone(w
         desk_closing.reopen(world.tenants["acme"].tenant_id, by=SYSTEM, write=closing_mails.to_owners)
         assert mail.outbox == []
         assert mailing.carry() == ["answered", "answered"]
-    there = until.astimezone(zones.zone_of("Asia/Kolkata"))
+    there = until.astimezone(clock.zone_of("Asia/Kolkata"))
     assert sorted((letter.to, letter.subject) for letter in mail.outbox) == [
         (["alice@example.com"], f"Acme may be deleted from {there:%-d %b %Y} on"),
         (["alice@example.com"], "Acme will not be deleted"),

@@ -16,7 +16,7 @@ from portal.dynamo import meter
 from tenants.audit_trail.recording import Actor
 from tenants.membership import members
 from tenants.membership.stored import MemberItem
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tests.desk.test_cost import _watching
 from tests.isolation.test_outsider import ACMES, API_CALLS, DESK_ROUTES, acme, filled  # noqa: F401
 from tests.support import defined, folding

@@ -18,7 +18,7 @@ from tenants.lifecycle import desk_settings
 from tenants.membership import member_changes, members, own_profile
 from tenants.membership.stored import MemberItem
 from tenants.sign_in import accounts
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tests.support.world import Browser, World
 from tickets.ticket.stored import SUMMARY, SummaryItem
 from tickets.ticket.stored import ticket as ticket_key

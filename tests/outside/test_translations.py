@@ -7,7 +7,7 @@ import json
 import os
 import re
 
-from portal.web import locales, words
+from portal.web import jinja, locales
 from tests.support import translations
 
 _PLACES = re.compile(r"%\(\w+\)s|%s|%d|\{\w+\}")
@@ -53,14 +53,14 @@ def test_a_template_marks_literals_alone() -> None:
 
 def test_a_page_has_the_texts_of_its_scripts_in_its_language() -> None:
     with locales.in_language("de"):
-        given = json.loads(html.unescape(re.sub(r"<[^>]*>", "", words.element())))
-    assert {one for one, _ in words.marked()} == set(given)
+        given = json.loads(html.unescape(re.sub(r"<[^>]*>", "", jinja.element())))
+    assert {one for one, _ in jinja.marked()} == set(given)
     assert given["Show"] == "Anzeigen"
 
 
 def test_a_script_marks_literals_alone() -> None:
     """Others would not be in the catalogue."""
-    scripts = {path.name: path.read_text() for path in words.SCRIPTS.glob("*.js") if path.name != "words.js"}
+    scripts = {path.name: path.read_text() for path in jinja.SCRIPTS.glob("*.js") if path.name != "words.js"}
     calls = {name: (len(re.findall(r"\bn?gettext\(", text)), text) for name, text in scripts.items()}
-    marked = {name: len(words.MARKED.findall(text)) for name, (_, text) in calls.items()}
+    marked = {name: len(jinja.MARKED.findall(text)) for name, (_, text) in calls.items()}
     assert {name: count for name, (count, _) in calls.items()} == marked

@@ -20,7 +20,7 @@ from portal.dynamo.placement import POOL, Placement
 from portal.dynamo.store import Store
 from portal.errors import Throttled
 from portal.isolation import guard
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tests.support.waiting import wait_until
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS, CounterItem

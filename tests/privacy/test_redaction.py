@@ -32,7 +32,7 @@ from tickets.checklists import ticking
 from tickets.data import redacting
 from tickets.desk import changing, comment_changes, commenting, creating, timelines
 from tickets.desk_export import export_job, export_requests
-from tickets.linking import splitting
+from tickets.linking import linking
 from tickets.merging import ticket_merging
 from tickets.search.stored import SEARCH
 from tickets.ticket import checklists, stored
@@ -229,7 +229,7 @@ def test_tickets_that_were_merged_into_a_ticket_are_redacted_with_it(desk: World
     creating.create(alice, title=f"Code {MARKER}", description=f"It is {MARKER}.")
     commenting.comment(alice, 2, body=f"{MARKER}, as I said.")
     comment = next(one for one in activity(desk, 2) if one.kind == "comment")
-    split = splitting.split(alice, 2, comment.sk, title="Of 2", request_id="a" * 32)
+    split = linking.split(alice, 2, comment.sk, title="Of 2", request_id="a" * 32)
     ticket_merging.merge(alice, 2, into=1)
     assert "they are in 3 places" in browser.send("/tickets/1/redact/", {"words": WORDS}).content.decode()
     redact(browser)
@@ -244,7 +244,7 @@ def test_a_redaction_says_in_which_ticket_that_was_split_off_the_words_are_still
     bob, browser = desk.context("bob", "acme"), desk.browser("alice", "acme")
     commenting.comment(bob, 1, body=f"Says {MARKER}.")
     comment = next(one for one in activity(desk) if MARKER in one.body)
-    number = splitting.split(bob, 1, comment.sk, title="The door", request_id="a" * 32)
+    number = linking.split(bob, 1, comment.sk, title="The door", request_id="a" * 32)
     shown = browser.send("/tickets/1/redact/", {"words": WORDS}).content.decode()
     assert f'formaction="/acme/tickets/{number}/redact/"' in shown
     redact(browser)

@@ -208,7 +208,7 @@ WAYS = {
     "delivery/mail/outbox_backend.py": "carries what others wrote",
     "delivery/webhooks/pause_mails.py": "of endpoints",
     "portal/mailing/development_mail.py": "letters to a desk, in development",
-    "tenants/impersonation/access_mails.py": "of operators",
+    "tenants/admin/membership_admin.py": "of operators",
     "tenants/lifecycle/closing_mails.py": "of a desk's closing",
     "tenants/membership/member_changes.py": "of a change of role",
     "tenants/sign_in/factors.py": "of second factors",
@@ -217,7 +217,7 @@ WAYS = {
     "tickets/notices/notice_mails.py": "shown above",
     "tickets/replies/reply_delivering.py": "shown above",
     "tickets/reports/report_mails.py": "of the numbers of a week or a month",
-    "tickets/rules/rule_mails.py": "of a rule, which has the title and what the rule says",
+    "tickets/rules/presenters.py": "of a rule, which has the title and what the rule says",
 }
 
 

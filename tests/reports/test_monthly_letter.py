@@ -31,7 +31,7 @@ from tenants.audit_trail.stored import AUDIT, CHAINS
 from tenants.lifecycle import desk_settings
 from tenants.membership import member_changes, own_profile
 from tenants.membership.mail_choices import MailedReport
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import TenantItem
 from tests.desk.test_cost import IDENTITY, spent

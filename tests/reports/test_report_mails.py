@@ -17,7 +17,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import mail_choices, own_profile
 from tenants.membership.mail_choices import MailedReport
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tests.support.folding import Follower
 from tests.support.world import Browser, World
 from tickets.desk import commenting, creating

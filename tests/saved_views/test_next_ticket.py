@@ -17,7 +17,7 @@ from tests.support.world import Browser, World
 from tickets.desk import changing
 from tickets.desk.changing import Wishes
 from tickets.desk.sorting import ORDERS, Order
-from tickets.saved_views import list_walk
+from tickets.saved_views import presenters
 from tickets.ticket.fields import Priority, Status
 
 QUEUE = "/acme/tickets/"
@@ -166,7 +166,7 @@ def test_the_page_of_a_ticket_costs_what_it_cost_without_a_list(bob: Browser) ->
 
 
 def step(desk: Desk, order: Order, ticket: Any, place: int, *, backwards: bool = False) -> int | None:
-    found = list_walk.neighbour(
+    found = presenters.neighbour(
         desk.tenant, statuses=desk.which["status"], resolver=desk.which["resolver"], only=desk.which["only"],
         order=order, number=int(ticket.number), at=ticket.updated_at, place=place, backwards=backwards,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from portal.dynamo import meter
 from portal.dynamo.meter import item_size
 from portal.errors import ConditionFailed, TransactionRefused
 from portal.schema import registry
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 
 Raw = dict[str, Any]
 _TOKEN = re.compile(r"[#:]\w+|\w+|[<>]?=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tests.search.memory_engine import MemoryEngine
 from tickets.search import stored
 from tickets.search.index.index_store import IndexStore

@@ -19,7 +19,7 @@ from delivery.queues import stored as queue_keys
 from delivery.queues.stored import QUEUES
 from portal.dynamo import client, meter, placement
 from portal.isolation import guard
-from portal.schema import registry, tables
+from portal.schema import registry
 from portal.streams.stored import LEASES
 from tenants.tenancy import placements
 from tickets.ticket.stored import TICKETS
@@ -99,7 +99,7 @@ def broken_at(call: int, moment: str, error: BaseException) -> Iterator[list[str
             of_client.unregister("after-call.dynamodb", after)
 
 
-def everything(table: tables.Table = TICKETS, *, index: tables.Index | None = None) -> list[dict[str, Any]]:
+def everything(table: registry.Table = TICKETS, *, index: registry.Index | None = None) -> list[dict[str, Any]]:
     """All items of a table as they are stored, in key order: what no code of the portal can ask for.
 
     Those of tables that tenants have to themselves are among them. With an index, those that are in it.
@@ -124,13 +124,13 @@ def of_tenants() -> set[tuple[str, str]]:
     }
 
 
-def in_pool(table: tables.Table = TICKETS, *, index: tables.Index | None = None) -> list[dict[str, Any]]:
+def in_pool(table: registry.Table = TICKETS, *, index: registry.Index | None = None) -> list[dict[str, Any]]:
     """All items of the table of all tenants, in no order, without those in tables that tenants have to themselves."""
     with meter.measure():
         return _scanned(table, index)
 
 
-def _scanned(table: tables.Table, index: tables.Index | None) -> list[dict[str, Any]]:
+def _scanned(table: registry.Table, index: registry.Index | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     request: dict[str, Any] = {"TableName": table.full_name} | ({"IndexName": index.name} if index else {})
     while True:

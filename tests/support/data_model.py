@@ -13,7 +13,7 @@ from typing import Any, Final
 from portal.dynamo.client import Item, SharedConnection
 from portal.dynamo.models import IndexModel
 from portal.schema import registry
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 
 LONGEST: Final = 60  # characters of a value that is shown
 EXAMPLE: Final = "- example: "

@@ -13,7 +13,7 @@ from django.core.cache import cache
 
 from portal.objects import object_store
 from portal.schema import registry
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tests.support import engine_memory
 from tests.support.engine_memory import wire
 from tests.support.world import World

@@ -22,7 +22,7 @@ from django.test import override_settings
 
 from portal.dynamo import client, provisioning
 from portal.engines.engine_process import dynamodb_local_available, start_engine
-from portal.schema import registry, tables
+from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
@@ -54,7 +54,7 @@ class AnyEngine:
         for table in registry.tables():
             self.drop(table)
 
-    def drop(self, table: tables.Table) -> None:
+    def drop(self, table: registry.Table) -> None:
         self.whole = False
         if provisioning.describe(table):
             client.connection("platform").call("DeleteTable", TableName=table.full_name)

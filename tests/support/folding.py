@@ -10,7 +10,7 @@ from typing import Any
 
 from portal import bounded_cache
 from portal.dynamo.store import Store
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import positions, shards
 from portal.streams.batch import Batch, BatchResult, Handler, Record, batch_of, parse
 from portal.streams.poller import Poller

@@ -24,7 +24,7 @@ from portal.dynamo.meter import Call
 from portal.management.command import PortalCommand, declared
 from portal.schema import access_patterns, registry
 from portal.schema.access_patterns import Bill, Cost, Pattern, in_words, words
-from portal.web import checks, costs
+from portal.web import access, checks
 
 WRITES = dict.fromkeys(("Update", "Delete", "ConditionCheck", "DeleteRequest"), "Key")  # what holds the key
 WRITES |= dict.fromkeys(("Put", "PutRequest"), "Item")
@@ -150,7 +150,7 @@ def _sort_fits(shape: str, sort: str, is_whole: bool) -> bool:
 
 def install() -> None:
     """Watch the meter, the end of each request, and commands."""
-    bill, note, handle = meter._bill, costs.note, PortalCommand.handle
+    bill, note, handle = meter._bill, access.note_cost, PortalCommand.handle
 
     def billed(operation: str, request: dict[str, Any], parsed: dict[str, Any], seconds: float) -> Call:
         call, found = bill(operation, request, parsed, seconds), frozenset[Pattern]()
@@ -169,7 +169,7 @@ def install() -> None:
             method = "GET" if route[0] == "HEAD" else route[0]
             was_refused = any(_is_refused(call) for call in paid.calls)
             took = None if was_refused else (trips, reads, writes)
-            own, more = costs.parts_of(request, method)
+            own, more = access.parts_of_cost(request, method)
             if own is None and hasattr(match.func, "costs"):
                 own = Cost()  # the view refuses this method
             _hold(f"{method} {route[1]}", own, more, _asked(paid.calls), took)
@@ -197,7 +197,7 @@ def install() -> None:
                     took if is_held else None,
                 )
 
-    meter._bill, costs.note, PortalCommand.handle = billed, noted, handled  # type: ignore[method-assign]
+    meter._bill, access.note_cost, PortalCommand.handle = billed, noted, handled  # type: ignore[method-assign]
 
 
 def _is_refused(call: Call) -> bool:

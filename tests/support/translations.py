@@ -18,7 +18,7 @@ from babel.messages import extract, mofile, pofile
 from babel.messages.catalog import Catalog
 from django.conf import settings
 
-from portal.web import words
+from portal.web import jinja
 
 ROOT = Path(settings.BASE_DIR)
 CATALOGUE = ROOT / "locale" / "de" / "LC_MESSAGES" / "django.po"
@@ -89,7 +89,7 @@ def marked() -> Catalog:
         with path.open("rb") as file:
             for _, text, *_ in extract.extract(method, file, keywords=keywords, options=_BABEL_OPTIONS):
                 catalogue.add(text, locations=[(str(path.relative_to(ROOT)), 1)])
-    for path in sorted(words.SCRIPTS.glob("*.js")):
+    for path in sorted(jinja.SCRIPTS.glob("*.js")):
         with path.open("rb") as file:
             for _, text, *_ in extract.extract("javascript", file, keywords={"gettext": None, "ngettext": (1, 2)}):
                 catalogue.add(text, locations=[(str(path.relative_to(ROOT)), 1)])

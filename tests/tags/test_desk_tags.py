@@ -17,7 +17,7 @@ from tests.support.folding import Follower, kept_counts, recounted
 from tests.support.world import Browser, World
 from tickets.bulk_jobs import bulk_job, bulk_requests
 from tickets.desk import changing, creating
-from tickets.desk_setup import tag_colours
+from tickets.desk_setup import setup
 from tickets.tags import desk_tags
 
 BY = Actor("d" * 32, "alice@example.com", "test")
@@ -51,7 +51,7 @@ def tags(tenant: TenantContext) -> list[list[str]]:
 
 def colour(tenant: TenantContext, tag: str) -> str:
     tenant.items.pop("setup", None)
-    return tag_colours.of(tenant).get(tag, "")
+    return setup.colours_of(tenant).get(tag, "")
 
 
 # --- on all tickets ---
@@ -60,7 +60,7 @@ def colour(tenant: TenantContext, tag: str) -> str:
 def test_a_tag_is_renamed_on_all_tickets_and_keeps_its_colour(
     alice: TenantContext, browser: Browser, follower: Follower
 ) -> None:
-    tag_colours.change(alice, {"printer": "3"}, by=BY)
+    setup.change_colours(alice, {"printer": "3"}, by=BY)
     answer = browser.send("/tickets/tags/edit/", {"tag": "printer", "act": "rename", "to": "Print"})
     assert answer.status_code == 302
     finish(follower)
@@ -140,16 +140,16 @@ def test_a_coloured_tag_is_a_coloured_chip_in_lists_tickets_searches_and_on_the_
 
 def test_colours_are_few_and_known(alice: TenantContext) -> None:
     with pytest.raises(Invalid):
-        tag_colours.change(alice, {"printer": "12"}, by=BY)
+        setup.change_colours(alice, {"printer": "12"}, by=BY)
     with pytest.raises(Invalid, match="Up to 100"):
-        tag_colours.change(alice, {f"tag-{n}": "1" for n in range(101)}, by=BY)
-    assert not tag_colours.change(alice, {"printer": ""}, by=BY)
+        setup.change_colours(alice, {f"tag-{n}": "1" for n in range(101)}, by=BY)
+    assert not setup.change_colours(alice, {"printer": ""}, by=BY)
 
 
 def test_each_colour_can_be_read_in_light_and_dark() -> None:
     sheet = (Path(settings.BASE_DIR) / "static/css/variables.css").read_text()
     pairs = re.findall(r"--hue-(\d)-bg: (#\w{6}); --hue-\1-fg: (#\w{6});", sheet)
-    assert [hue for hue, _, _ in pairs] == [*map(str, range(len(tag_colours.NAMES)))] * 2
+    assert [hue for hue, _, _ in pairs] == [*map(str, range(len(setup.COLOUR_NAMES)))] * 2
     assert [hue for hue, back, front in pairs if _contrast(back, front) < 4.5] == []
 
 
@@ -216,7 +216,7 @@ def test_a_list_with_colours_costs_what_one_without_does(
     browser = world.browser("alice", "acme")
     spent(browser, "/tickets/")
     plain = spent(browser, "/tickets/")
-    tag_colours.change(alice, {"printer": "3"}, by=BY)
+    setup.change_colours(alice, {"printer": "3"}, by=BY)
     coloured = spent(browser, "/tickets/")
     assert (coloured.trips, len(coloured.calls), coloured.read_units) == (
         plain.trips,

@@ -27,7 +27,7 @@ from portal.management import command
 from portal.management.command import PortalCommand
 from portal.schema import access_patterns, registry
 from portal.schema.access_patterns import Cost, KeyShape, cost
-from portal.web import checks, costs
+from portal.web import access, checks
 from portal.web.access import get_or_post, public
 from tenants.tenancy.request import IDENTITY
 from tests.support import held_costs
@@ -64,7 +64,7 @@ def messages() -> list[str]:
 def declaring(*declared: tuple[str, dict[str, Any]], takes: Any = get_or_post) -> Any:
     made = public(takes(lambda request: None))
     for on, what in declared:
-        made = costs.costs(on=on, **what)(made)
+        made = access.costs(on=on, **what)(made)
     return made
 
 
@@ -156,7 +156,7 @@ OF_THREADS = {"heat", "sent letter", "share of rates"}
 
 def test_each_name_of_keys_is_used_by_a_route_a_command_or_a_thread() -> None:
     declared = [one.cost for one in checks.declared_routes()]
-    declared += [*costs.levels().values(), *costs.happenings().values()]
+    declared += [*access.costs_of_levels().values(), *access.costs_of_happenings().values()]
     declared += [what for what in command.declared().values() if what]
     used = {name for what in declared for _, name in what.patterns}
     assert {shape.name for shape in shapes()} - used == OF_THREADS
@@ -173,7 +173,7 @@ def asked(path: str, world: World, bound: Cost | None, monkeypatch: pytest.Monke
     if bound is None:
         monkeypatch.delattr(resolve(f"/acme{path}").func, "costs")
     else:
-        monkeypatch.setattr(costs, "own_of", lambda view, method: bound)
+        monkeypatch.setattr(access, "own_cost_of", lambda view, method: bound)
     browser.get(path)
     return held_costs.taken_faults()
 
@@ -208,9 +208,9 @@ def test_a_bound_for_each_of_something_is_for_as_many_as_there_are() -> None:
     assert bound.bound() == "2 trips, 10 WCU, and 1 trip, 2 RCU, 20 WCU for each ticket"
     request = RequestFactory().post("/bulk/")
     request.resolver_match = resolve("/acme/tickets/bulk/")
-    one, _ = costs.parts_of(request, "POST")
-    costs.counted(request, 7)
-    seven, _ = costs.parts_of(request, "POST")
+    one, _ = access.parts_of_cost(request, "POST")
+    access.counted(request, 7)
+    seven, _ = access.parts_of_cost(request, "POST")
     assert one
     assert seven
     assert (seven.reads, seven.writes) == (7 * one.reads, 7 * one.writes)
@@ -314,15 +314,15 @@ def test_what_cannot_be_written_is_kept(root: Operator, monkeypatch: pytest.Monk
 def test_the_middleware_notes_each_request_over_its_bound(root: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     request = RequestFactory().get("/login/")
     request.resolver_match = resolve("/login/")
-    own, beside = costs.parts_of(request, "GET")
+    own, beside = access.parts_of_cost(request, "GET")
     assert own
     most = own + beside
-    costs.note(request, ("GET", "/login/"), most.trips, most.reads, most.writes)
+    access.note_cost(request, ("GET", "/login/"), most.trips, most.reads, most.writes)
     assert excess_costs.take() == {}
     for over in ((most.trips + 1, 0, 0), (0, most.reads + 0.5, 0), (0, 0, most.writes + 1)):
-        costs.note(request, ("GET", "/login/"), *over)
-    costs.beside(request, cost(trips=1))
-    costs.note(request, ("GET", "/login/"), most.trips + 1, 0, 0)
+        access.note_cost(request, ("GET", "/login/"), *over)
+    access.add_cost(request, cost(trips=1))
+    access.note_cost(request, ("GET", "/login/"), most.trips + 1, 0, 0)
     assert excess_costs.take()["GET /login/"].count == 3
 
 
@@ -343,7 +343,7 @@ def test_the_page_answers_what_a_route_asks_for_and_within_which_bounds(root: Op
     index = next(one for one in row["patterns"] if one["name"] == "tickets by status")
     assert (index["place"], index["keys"]) == ("Support.Tickets/gsi-status-updated", "tenant_status, updated_at")
     assert (row["file"], row["level"], row["before"]) == ("tickets/desk/views.py", "member", "1 trip, 3.5 RCU")
-    assert row["total"] == (row["cost"] + costs.levels()["member"]).bound()
+    assert row["total"] == (row["cost"] + access.costs_of_levels()["member"]).bound()
 
 
 def test_the_page_tells_who_uses_an_index(root: Operator) -> None:
@@ -364,9 +364,9 @@ def document() -> str:
     lines = [HEAD, "| name | table | partition key | sort key |", "|---|---|---|---|"]
     lines += [keys_row(shape) for shape in shapes()]
     lines += ["", "## Now and then", "", "Any request may take this beside its route, where it happens.", "", *TABLE]
-    lines += [f"| {name} | {told(what)} | {what.bound()} |" for name, what in costs.happenings().items()]
+    lines += [f"| {name} | {told(what)} | {what.bound()} |" for name, what in access.costs_of_happenings().items()]
     for level, declared in sorted(by_level.items()):
-        before = costs.levels().get(level, Cost())
+        before = access.costs_of_levels().get(level, Cost())
         lines += [
             "",
             f"## Routes: {level.replace('_', ' ')}",

@@ -10,13 +10,13 @@ from django.template import engines
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from portal import clock, zones
+from portal import clock
 from portal.web import locales
 from portal.web.locales import DATE_FORMS, MONTHS, NUMBER_FORMS, Locale
-from tenants.sign_in import profiles
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in import accounts
+from tenants.sign_in.accounts import Profile
 
-ZONES = st.sampled_from(sorted(zones.names()))
+ZONES = st.sampled_from(sorted(clock.names()))
 MOMENTS = st.datetimes(datetime(1975, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  # bounds
 # Beirut and Cairo have no midnight on these days, Havana has two, Samoa left out a day, Lord Howe moves half an hour.
 SPECIAL = [
@@ -77,14 +77,14 @@ def test_a_day_whose_midnight_is_left_out_or_comes_twice_begins_with_its_first_m
 
 
 def begins_with_its_first_moment(zone: str, day: date) -> None:
-    begins, tick = zones.day_begins(day, zone), timedelta(microseconds=1)
-    assert zones.day_of(clock.stamp(begins), zone) >= day.isoformat()
-    assert zones.day_of(clock.stamp(begins - tick), zone) < day.isoformat()
+    begins, tick = clock.day_begins(day, zone), timedelta(microseconds=1)
+    assert clock.day_of(clock.stamp(begins), zone) >= day.isoformat()
+    assert clock.day_of(clock.stamp(begins - tick), zone) < day.isoformat()
 
 
 @given(MOMENTS, ZONES)
 def test_the_day_of_a_stamp_is_the_date_in_its_zone(at: datetime, zone: str) -> None:
-    assert zones.day_of(clock.stamp(at), zone) == at.astimezone(ZoneInfo(zone)).date().isoformat()
+    assert clock.day_of(clock.stamp(at), zone) == at.astimezone(ZoneInfo(zone)).date().isoformat()
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ def test_a_profile_of_a_later_version_is_read_as_far_as_it_is_known(text: str) -
     st.builds(
         Profile,
         zone=st.sampled_from(["", "desk", "Asia/Kolkata"]),
-        date_form=st.sampled_from([*profiles.DATE_FORMS]),
-        number_form=st.sampled_from([*profiles.NUMBER_FORMS]),
-        first_weekday=st.sampled_from([*profiles.WEEK_STARTS]),
-        language=st.sampled_from([*profiles.LANGUAGES]),
+        date_form=st.sampled_from([*accounts.DATE_FORMS]),
+        number_form=st.sampled_from([*accounts.NUMBER_FORMS]),
+        first_weekday=st.sampled_from([*accounts.WEEK_STARTS]),
+        language=st.sampled_from([*accounts.LANGUAGES]),
     )
 )
 def test_a_profile_is_read_as_it_was_written(profile: Profile) -> None:
     assert Profile.parse(str(profile)) == profile
-    assert (profiles.DATE_FORMS.keys(), profiles.NUMBER_FORMS.keys()) == (DATE_FORMS.keys(), {"", *NUMBER_FORMS})
+    assert (accounts.DATE_FORMS.keys(), accounts.NUMBER_FORMS.keys()) == (DATE_FORMS.keys(), {"", *NUMBER_FORMS})
     assert len(MONTHS) == 13

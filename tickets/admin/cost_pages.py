@@ -20,7 +20,7 @@ from portal.load.route_costs import READS, TRIPS, WRITES, RouteDay
 from portal.load.spending import day_of
 from portal.nosql.admin import Notice
 from portal.web import checks
-from portal.web.costs import costs as declared
+from portal.web.access import costs as declared
 from tenants.lifecycle import certificates
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory

@@ -16,7 +16,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin.options import ReasonForm
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.lifecycle import closing_mails, import_notes
 from tenants.lifecycle.certificates import last_issued, numbered_certificate
 from tenants.membership import members

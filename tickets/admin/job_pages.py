@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.lifecycle import import_notes
 from tenants.operators.operator_site import OperatorSite
 from tickets.admin.tenant_page import cells

@@ -15,7 +15,7 @@ from portal import clock
 from portal.errors import Invalid
 from portal.nosql.admin.options import ReasonField
 from portal.plain_text import amount, file_size
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite, actor
 from tickets.admin.tenant_page import cells
 from tickets.letters import unclaimed

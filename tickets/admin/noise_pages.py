@@ -20,7 +20,7 @@ from portal.load.measurement import MINUTE, NoiseTally
 from portal.load.noise_report import LATE_MINUTES, LoadReport, TenantNoise
 from portal.schema import keys
 from portal.streams import watermark
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem

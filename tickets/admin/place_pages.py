@@ -13,7 +13,7 @@ from portal.dynamo import fencing, placement, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Invalid, Unavailable
 from portal.nosql.admin.options import ReasonField
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem

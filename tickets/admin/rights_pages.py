@@ -21,7 +21,7 @@ from portal.isolation.rights import OPERATIONS, WHOLE, Cell, RightChange, Rights
 from portal.nosql.admin import Notice
 from portal.schema import access_patterns, registry
 from portal.schema.registry import ROLES, Role
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite
 from tickets.isolation_runs import platform_proofs
 

@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.nosql.admin.options import ReasonField
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy.placements import ShardLayout
 from tenants.tenancy.stored import MOST_SHARDS, TenantItem

@@ -14,10 +14,10 @@ from portal.dynamo import provisioning
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
 from portal.schema import registry
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tickets.dashboards.dashboard import Freshness

@@ -9,13 +9,14 @@ from typing import Final, TypeVar
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import plain_text
 from portal.dynamo.store import Page, Wanted
 from portal.errors import Invalid, NotFound
 from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.articles import stored
 from tickets.articles.stored import DRAFT, PUBLISHED, ArticleItem, DraftItem, PublishedItem, RowItem, VersionItem
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 
 _T = TypeVar("_T")
 
@@ -41,7 +42,7 @@ class Text:
 
     def cleaned(self) -> Text:
         """Return them as they are stored. Raises Invalid, with the field."""
-        title, body = texts.line(self.title), texts.block(self.body)
+        title, body = plain_text.line(self.title), plain_text.block(self.body)
         if not title:
             raise Invalid(_("Enter a title."), field="title")
         for name, text, limit in (("title", title, TITLE_LIMIT), ("body", body, BODY_LIMIT)):

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Invalid, NotFound
-from portal.web.costs import costs
+from portal.web.access import costs
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, absolute_url
 from tickets.articles import articles, catalogue, presenters

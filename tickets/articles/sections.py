@@ -9,6 +9,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import plain_text
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Forbidden, Invalid, NotFound
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
@@ -17,7 +18,6 @@ from tickets.articles import catalogue, stored
 from tickets.articles.article_changes import commit
 from tickets.articles.catalogue import Section
 from tickets.articles.stored import CENTRE, CentreItem
-from tickets.ticket import texts
 
 SECTIONS_LIMIT: Final = 30
 NAME_LIMIT: Final = 80  # characters
@@ -88,7 +88,7 @@ def _place(sections: list[Section], section_id: str) -> int:
 
 
 def _cleaned(section: Section) -> Section:
-    name, about = texts.line(section.name), texts.line(section.about)
+    name, about = plain_text.line(section.name), plain_text.line(section.about)
     if not name:
         raise Invalid(_("Enter a name."), field="name")
     for field, text, limit in (("name", name, NAME_LIMIT), ("about", about, ABOUT_LIMIT)):

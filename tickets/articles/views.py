@@ -14,8 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections

@@ -16,7 +16,7 @@ from typing import Any, Final
 from portal.deployment.object_bucket import SCANNER
 from portal.deployment.parts import BUCKET, NOT_GIVEN, StackPart, arn, declare
 from portal.deployment.template import sub
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tickets.attachments.scanning import GUARDDUTY
 from tickets.attachments.stored import KIND
 

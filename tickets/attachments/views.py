@@ -14,9 +14,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid, NotFound
 from portal.plain_text import file_size
-from portal.web.access import get_or_post, member
+from portal.web.access import costs, get_or_post, member
 from portal.web.client_address import client_address
-from portal.web.costs import costs
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits
 from tenants.sign_in.attempt_limits import AttemptLimit

@@ -18,8 +18,7 @@ from portal.dynamo.client import alongside, fan_out
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.schema.access_patterns import cost
 from portal.web import locales
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs, counted, declare
+from portal.web.access import costs, counted, declare_cost, get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -163,7 +162,7 @@ def _people(request: TenantRequest, known: AtHand, *jobs: Job) -> Mapping[str, s
     return members.names_of(request.tenant.repository, known, named)
 
 
-_changes_job: Final = declare(
+_changes_job: Final = declare_cost(
     cost(
         get="audit chain, bulk job, bulk part",
         write="audit chain, audit row, bulk job, membership",

@@ -8,8 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
-from portal.web.access import member
-from portal.web.costs import costs
+from portal.web.access import costs, member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.checklists import ticking

@@ -7,8 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
-from portal.web.access import member
-from portal.web.costs import costs
+from portal.web.access import costs, member
 from portal.web.views import csv_file
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role

@@ -57,7 +57,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from portal import clock, zones
+from portal import clock
 from tickets.counting.months import MonthPlace, MonthScope
 from tickets.ticket import due_marks
 from tickets.ticket.custom_values import GROUP_ID
@@ -130,7 +130,7 @@ def contribution(image: Plain) -> Contribution:
     channel = Channel(image.get("channel", Channel.HAND))
     rating = Rating(image["rating"]) if image.get("rating") else None
     epoch = _whole(image.get("epoch", 0))
-    zone = _text(image.get("zone", zones.UTC_NAME))
+    zone = _text(image.get("zone", clock.UTC_NAME))
     created_at = _local(image["created_at"], zone)
     if "spam_at" in image:
         return {}
@@ -204,7 +204,7 @@ def _scopes(image: Plain) -> list[tuple[MonthScope, str]]:
 def _local(stamp: str, zone: str) -> datetime:
     """Return a stored moment in the time zone in which a ticket is counted, whose date is the day that it counts on."""
     moment = clock.parse(stamp)
-    return moment if zone == zones.UTC_NAME else moment.astimezone(zones.zone_of(zone))
+    return moment if zone == clock.UTC_NAME else moment.astimezone(clock.zone_of(zone))
 
 
 def _add_days(counted: Contribution, image: Plain, epoch: int, only: Collection[str] = tuple(EVENT_NAMES)) -> None:

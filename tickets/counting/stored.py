@@ -22,8 +22,7 @@ from portal.dynamo.store import Action, Item, Kinds, Store
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 from tickets.counting import coding, months
 from tickets.counting.contributions import Counts, Kind, Part
 from tickets.counting.leaders import UNKNOWN, Outside

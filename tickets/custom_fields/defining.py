@@ -38,7 +38,6 @@ from tickets.custom_fields.definitions import (
 )
 from tickets.desk_setup import setup
 from tickets.desk_setup.setup import CHANGED, DeskSetup
-from tickets.ticket import texts
 from tickets.ticket.custom_values import MOST_IDS, TEXT_LIMIT, FieldType
 from tickets.ticket.fields import FIELDS, KIND
 
@@ -164,7 +163,7 @@ def _checked_field(now: Definitions, stored: CustomField, wishes: FieldWishes) -
         raise Invalid(
             _("“%(name)s” is a field that every ticket has. Choose another name.") % {"name": name}, field="name"
         )
-    about = texts.line(wishes.help)
+    about = plain_text.line(wishes.help)
     if len(about) > HELP_LIMIT:
         raise Invalid(
             _("Use at most %(limit)s characters; these are %(count)s.")
@@ -195,7 +194,7 @@ def _checked_field(now: Definitions, stored: CustomField, wishes: FieldWishes) -
 
 
 def _choices(typed: Sequence[str]) -> tuple[str, ...]:
-    choices = tuple(dict.fromkeys(filter(None, map(texts.line, typed))))
+    choices = tuple(dict.fromkeys(filter(None, map(plain_text.line, typed))))
     if not choices:
         raise Invalid(_("Enter at least one choice, each in a line of its own."), field="choices")
     if len(choices) > CHOICES_LIMIT:
@@ -215,7 +214,7 @@ def _choices(typed: Sequence[str]) -> tuple[str, ...]:
 def _checked_kind(now: Definitions, stored: TicketKind, wishes: KindWishes) -> TicketKind:
     others = [one for one in now.kinds if one.id != stored.id]
     name = _name(wishes.name, [one.name for one in others], _KIND)
-    template = texts.block(wishes.template)
+    template = plain_text.block(wishes.template)
     if len(template) > TEMPLATE_LIMIT:
         raise Invalid(
             _("Use at most %(limit)s characters; these are %(count)s.")
@@ -238,7 +237,7 @@ _KIND: Final = (
 
 
 def _name(typed: str, others: Sequence[str], problems: tuple[str, str]) -> str:
-    name = texts.line(typed)
+    name = plain_text.line(typed)
     if not plain_text.has_visible_text(name) or not operator_word(name):
         raise Invalid(_(problems[0]), field="name")
     if len(name) > NAME_LIMIT:

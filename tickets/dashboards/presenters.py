@@ -21,7 +21,7 @@ from tickets.dashboards.dashboard import PERIODS, AgentNumbers, Dashboard, Group
 from tickets.dashboards.durations import Durations
 from tickets.desk.lists import READ_LIMIT
 from tickets.desk.ticket_presenters import queue_url
-from tickets.desk_setup import tag_colours
+from tickets.desk_setup import setup
 from tickets.sla import policy_versions
 from tickets.ticket.due_marks import OVERDUE, STATES
 from tickets.ticket.fields import GROUP, UNRESOLVED, Priority, Rating, Status
@@ -95,7 +95,7 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
             "tag",
             others=found.other_tags,
             among=found,
-            colours=tag_colours.of(tenant),
+            colours=setup.colours_of(tenant),
         ),
         "durations": [
             _durations("first", _("First answer"), found.first, Number(found.first.count)),

@@ -10,8 +10,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.web import locales
-from portal.web.access import member
-from portal.web.costs import costs
+from portal.web.access import costs, member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.dashboards import dashboard, presenters, verify_runs

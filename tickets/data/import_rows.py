@@ -32,7 +32,7 @@ from tickets.desk.history import History, PastEntry
 from tickets.requesters import requester_addresses
 from tickets.requesters.requester_changes import ADDRESSES_LIMIT
 from tickets.requesters.stored import is_requester
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 from tickets.ticket.fields import (
     ASSIGNEE,
     CUSTOM,
@@ -50,12 +50,12 @@ from tickets.ticket.fields import (
 )
 from tickets.ticket.stored import LINK_KINDS
 
-_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{texts.REPLACEMENT}]+")
+_NOT_IN_TAGS = re.compile(rf"[\s,#|<>{plain_text.REPLACEMENT}]+")
 
 
 def tag(label: str) -> str:
     """Return a label as a tag: lower case, hyphens for what a tag cannot have, at most TAG_LIMIT characters."""
-    return texts.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
+    return plain_text.word(_NOT_IN_TAGS.sub(" ", label)).strip("-")[:TAG_LIMIT].strip("-")
 
 
 def tag_list(labels: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -130,16 +130,16 @@ class RowValues:
             return ""
         if not isinstance(value, str):
             raise Refused(f"has {type_name(value)} as {what}, not a text")
-        clean = texts.block(value)
+        clean = plain_text.block(value)
         if len(clean.encode()) > TEXT_LIMIT:
             size = len(clean.encode()) // 1024
             raise Refused(f"has a {what} of {size:,} KB; DynamoDB takes items of up to {ITEM_LIMIT // 1024} KB")
-        if clean.count(texts.REPLACEMENT) > value.count(texts.REPLACEMENT):
+        if clean.count(plain_text.REPLACEMENT) > value.count(plain_text.REPLACEMENT):
             self.remarks.append(f"has control characters in its {what}; they were replaced")
         return clean
 
     def person(self, value: Any, what: str) -> str:
-        name = texts.line(self.text(value, what))
+        name = plain_text.line(self.text(value, what))
         if len(name) > NAME_LIMIT:
             self.remarks.append(f"has a name of {len(name):,} characters as {what}; it was cut to {NAME_LIMIT}")
             name = name[: NAME_LIMIT - 1] + "…"
@@ -272,7 +272,7 @@ class _Reader(RowValues):
         return _STATES[state.upper()]
 
     def _title(self, number: int) -> str:
-        title = texts.line(self.text(self.value.get("title"), "title"))
+        title = plain_text.line(self.text(self.value.get("title"), "title"))
         if not plain_text.has_visible_text(title):
             self.remarks.append("has no title and is called by its number")
             return f"{NAMES[self.kind]} {number}"
@@ -452,7 +452,7 @@ class _LineReader(RowValues):
     def _person(self, what: str, value: Any) -> tuple[str, str]:
         if not isinstance(value, dict):
             raise Refused(f"has {type_name(value)} as {what}, not a person")
-        user_id, name = value.get("id") or "", texts.line(self.text(value.get("name"), f"name of {what}"))
+        user_id, name = value.get("id") or "", plain_text.line(self.text(value.get("name"), f"name of {what}"))
         is_outside = isinstance(user_id, str) and is_requester(user_id) and what != "resolver"
         if not isinstance(user_id, str) or (user_id and not keys.USER_ID.match(user_id) and not is_outside):
             raise Refused(f"has a {what} with an id that nobody can have")
@@ -464,7 +464,7 @@ class _LineReader(RowValues):
         word = value.get(name)
         if not isinstance(word, str) or len(word) > limit:
             raise Refused(f"has no usable {name}")
-        return texts.line(word)
+        return plain_text.line(word)
 
     def _tags(self) -> tuple[str, ...]:
         tags = self.list_of("tags")

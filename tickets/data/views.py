@@ -16,24 +16,27 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
 from portal import clock, spreadsheet
 from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post, member, open_while_closing
-from portal.web.costs import costs, counted
+from portal.web import locales
+from portal.web.access import costs, counted, get_or_post, member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
+from tenants.tenancy.redaction import MARK
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
-from tickets.data import desk_person, exporting, person_erasing, person_finding, presenters
-from tickets.data.forms import ErasureForm, PersonForm
+from tickets.data import desk_person, exporting, person_erasing, person_finding, presenters, redacting
+from tickets.data.forms import ErasureForm, PersonForm, RedactionForm
 from tickets.data.person_erasing import Erasure
 from tickets.data.person_finding import PersonFound
+from tickets.desk import changing
 from tickets.desk.queue_presenters import QueueAddress
 
 _State = TypeVar("_State")
@@ -75,7 +78,7 @@ def person_page(request: TenantRequest) -> HttpResponse:
             return _asking(request, form, status=422)
         found = person_finding.begin(tenant, desk_person.person_of(tenant, form.cleaned_data["address"]))
     counted(request, min(STEP, found.last - found.reached))
-    for _ in person_finding.go_on(tenant, found, most=STEP):
+    for _step in person_finding.go_on(tenant, found, most=STEP):
         pass
     return _shown(request, found, ErasureForm(address=found.person.address))
 
@@ -202,3 +205,56 @@ def export(request: TenantRequest) -> HttpResponseBase:
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+@member(Role.ADMIN)
+@costs(on="GET", get="ticket", trips=1, reads=1)
+@costs(
+    on="POST",
+    get="API answer, audit chain, export, letter, outbox row, ticket",
+    query="API answers by time, delivery, export part, outbox rows by tenant, ticket, webhook",
+    write="API answer, audit chain, audit row, export, export part, file, letter, outbox row, ticket",
+    trips=20,
+    reads=30,
+    writes=200,
+)
+@get_or_post
+@heavy
+def redact(request: TenantRequest, number: int) -> HttpResponse:
+    """Ask for words, show where they are in the ticket, and take them out once that is confirmed.
+
+    A selection of the ticket's page comes as `selected`, in a POST: addresses are logged, and words must not be.
+    """
+    found, status = None, 200
+    if "selected" in request.POST:
+        form = RedactionForm(initial={"words": request.POST["selected"]})
+    else:
+        form = RedactionForm(request.POST or None)
+    if form.is_bound and form.is_valid():
+        words = form.cleaned_data["words"]
+        if "confirmed" in request.POST:
+            done = redacting.redact(request.tenant, number, words, by=actor_of(request))
+            messages.success(
+                request, _("The words were taken out: %(where)s.") % {"where": done.counted or _("they were nowhere")}
+            )
+            if done.split:
+                others = ", ".join(f"#{other}" for other in done.split)
+                messages.warning(
+                    request, _("They are still in %(others)s, where a comment was split off.") % {"others": others}
+                )
+            return redirect("tickets:ticket", number)
+        found = redacting.find(request.tenant, number, words)
+    else:
+        changing.read(request.tenant, number, consistent=False)  # raises NotFound
+        status = 422 if form.is_bound else 200
+    context = {
+        "number": number,
+        "form": form,
+        "mark": MARK,
+        "found": found and {"count": _places(sum(found.places.values())), "words": found.counted, "split": found.split},
+    }
+    return render(request, "tickets/redact.html", context, status=status)
+
+
+def _places(count: int) -> str:
+    return ngettext("%(num)s place", "%(num)s places", count) % {"num": locales.current().number(count)}

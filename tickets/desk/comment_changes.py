@@ -20,12 +20,12 @@ from portal.dynamo.meter import item_size
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import ITEM_LIMIT, Action, Condition, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
+from portal.plain_text import mentions
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import removing
 from tickets.attachments.scanning import REMOVED
 from tickets.ticket import fields, stored, ticket_events
 from tickets.ticket.stored import HELD, TICKET_ITEMS, ActivityItem, FormerText, SummaryItem
-from tickets.ticket.texts import mentions
 
 Find = Callable[[TenantContext, int, str], tuple[SummaryItem, ActivityItem]]
 

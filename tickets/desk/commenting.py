@@ -23,6 +23,7 @@ from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
+from portal.plain_text import mentions
 from tenants.tenancy.context import TenantContext
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef
@@ -35,7 +36,6 @@ from tickets.ticket.fields import ASSIGNEE, MOVES, STATUS, TAGS, FieldChange, St
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.status_dates import counted
 from tickets.ticket.stored import ActivityItem, RequestItem, SummaryItem
-from tickets.ticket.texts import mentions
 
 _ATTEMPTS: Final = 6
 COPIES: Final = 20

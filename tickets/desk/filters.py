@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from portal import clock, zones
+from portal import clock
 from portal.errors import Invalid
 from tickets.ticket import custom_values, due_marks, fields
 from tickets.ticket.custom_values import CustomFilter
@@ -51,7 +51,7 @@ class Days:
 
     first: str
     last: str
-    zone: str = zones.UTC_NAME
+    zone: str = clock.UTC_NAME
 
     @classmethod
     def parse(cls, text: str, *, field: str) -> Days:
@@ -72,14 +72,14 @@ class Days:
 
     def hold(self, stamp: str | None) -> bool:
         """Tell whether a stored moment, None for never, lies in these days."""
-        return self.first <= zones.day_of(stamp, self.zone) <= (self.last or _LAST_OF_ALL) if stamp else False
+        return self.first <= clock.day_of(stamp, self.zone) <= (self.last or _LAST_OF_ALL) if stamp else False
 
     @property
     def begins(self) -> str:
         """Return a text before the stamps of these days, and after all earlier ones; "" where that end is open."""
-        if self.zone == zones.UTC_NAME or not self.first:
+        if self.zone == clock.UTC_NAME or not self.first:
             return self.first
-        return clock.stamp(zones.day_begins(date.fromisoformat(self.first), self.zone))
+        return clock.stamp(clock.day_begins(date.fromisoformat(self.first), self.zone))
 
 
 class TicketFilter:

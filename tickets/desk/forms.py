@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from portal import plain_text
 from portal.errors import Invalid
 from portal.web.locales import in_sentence
 from tenants.membership.forms import OfferedMembers
@@ -22,7 +23,7 @@ from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import defined_field, value_fields
 from tickets.desk import changing
 from tickets.requesters.forms import requester_field
-from tickets.ticket import custom_values, fields, texts
+from tickets.ticket import custom_values, fields
 from tickets.ticket.fields import (
     CUSTOM,
     CUSTOM_PREFIX,
@@ -163,7 +164,7 @@ class TicketForm(Resendable):
         """Return the form of the kind that was chosen in this one, with what was typed. A description that is the
         template of the kind `before` becomes the one of the new kind."""
         data = dict(self.data.items())
-        if texts.block(str(data.get("description", ""))) in ("", self._template(before)):
+        if plain_text.block(str(data.get("description", ""))) in ("", self._template(before)):
             data["description"] = self._template(self.shown_kind)
         typed = {name: data.get(name, "") for name in (*self.fields, *filter(custom_values.is_field_id, data))}
         return type(self)(initial=typed | {KIND.name: self.shown_kind}, **self._made_with())
@@ -179,7 +180,7 @@ class TicketForm(Resendable):
         asked = {*str(self.data.get("asked", "")).split()} - {*self.fields}
         was = self.stored.custom if self.stored else {}
         for one in sorted(filter(custom_values.is_field_id, asked)):
-            if (typed := texts.line(str(self.data.get(one, "")))) and typed != was.get(one, ""):
+            if (typed := plain_text.line(str(self.data.get(one, "")))) and typed != was.get(one, ""):
                 change = f"{CUSTOM_PREFIX}{one}"
                 label, shown = self.defined.label(change), self.defined.shown(change, typed)
                 said = _(

@@ -36,7 +36,7 @@ from portal.dynamo.models import ByIndex
 from portal.dynamo.paging import Links, Pager, Place
 from portal.errors import Invalid
 from portal.schema import keys
-from portal.schema.tables import Index
+from portal.schema.registry import Index
 from tenants.tenancy.context import TenantContext
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.ticket import stored as ticket_keys

@@ -408,7 +408,7 @@ def _all_url(address: QueueAddress) -> str:
 
 
 def _rows(tenant: TenantContext, address: QueueAddress, page: TicketPage, first: int) -> list[ListedTicket]:
-    """Return the rows with the list and their places in it in their addresses: walk_presenters.py reads them there."""
+    """Return the rows with the list and their places in it in their addresses, for saved_views/presenters.py."""
     seen = first - 1 + len(page.rows)
     total = str(page.total) if page.total is not None else f"{seen}%2B" if page.next else str(seen)
     query = urlencode({name: value for name, value in address.params.items() if value and name != "name"})

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from delivery.outbox.publisher import publish
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Invalid, Overtaken, TransactionRefused
@@ -21,7 +21,7 @@ from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.desk.changing import REQUEST, TicketState
-from tickets.ticket import set_aside, stored, texts, ticket_events
+from tickets.ticket import set_aside, stored, ticket_events
 from tickets.ticket.fields import RATING, Rating, Status
 from tickets.ticket.stored import SummaryItem
 
@@ -52,7 +52,7 @@ def rate(tenant: TenantContext, number: int, rating: Rating, *, words: str = "",
     The same request again changes nothing, and neither does the same rating without words. Raises NotFound, Invalid for
     words that are too long, NotRatable, and Overtaken where the ticket is being changed each time.
     """
-    said = texts.block(words)
+    said = plain_text.block(words)
     if len(said) > WORDS_LIMIT:
         told = {"limit": locales.current().number(WORDS_LIMIT), "count": locales.current().number(len(said))}
         raise Invalid(_("Use at most %(limit)s characters; this has %(count)s.") % told, field="words")

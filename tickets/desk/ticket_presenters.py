@@ -30,7 +30,7 @@ from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening, verb_shown
-from tickets.desk_setup import tag_colours
+from tickets.desk_setup import setup
 from tickets.live import page_tokens
 from tickets.sla.presenters import DueLine, due_line, receipt_lines
 from tickets.ticket import causes, due_marks, fields, stored
@@ -96,7 +96,7 @@ def listed(tenant: TenantContext, item: SummaryItem, *, description: str = "", q
         status=status,
         choices=_choices(locales.language(), *map(of.get, _CHOICE_NAMES)),
         tags=tuple(of["tags"]),
-        hues=tag_colours.hues(tenant, of["tags"]),
+        hues=setup.hues(tenant, of["tags"]),
         resolver=resolver,
         resolver_name=of["resolver_name"],
         is_mine=bool(resolver) and resolver == tenant.user_id,
@@ -333,7 +333,7 @@ SNOOZES: Final = {
 def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
     """Return what the page of a ticket shows, but for its comment form."""
     summary, here, defined = stored.summary, ticket_url(int(stored.summary.number)), definitions.of(tenant)
-    merged, colours = [int(one) for one in summary.merged or ()], tag_colours.of(tenant)
+    merged, colours = [int(one) for one in summary.merged or ()], setup.colours_of(tenant)
     of_ticket = int(summary.number) if merged else 0
     return {
         "ticket": listed(tenant, summary, description=stored.description),

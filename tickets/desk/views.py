@@ -20,8 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
-from portal.web.access import get_or_post, member, open_while_closing
-from portal.web.costs import costs, counted
+from portal.web.access import costs, counted, get_or_post, member, open_while_closing
 from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
@@ -57,10 +56,9 @@ from tickets.ready_answers.presenters import NOTHING, ChosenAnswers, Composing
 from tickets.replies import withdrawing
 from tickets.requesters import naming, requesters
 from tickets.requesters.requesters import Requester
-from tickets.saved_views import list_display, saved_views, walk_presenters
+from tickets.saved_views import presenters, saved_views
 from tickets.saved_views import presenters as view_presenters
-from tickets.saved_views.list_display import ListDisplay
-from tickets.saved_views.walk_presenters import ListPlace
+from tickets.saved_views.presenters import ListDisplay, ListPlace
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.set_aside import SetAside
 from tickets.ticket.stored import is_requester
@@ -139,7 +137,7 @@ def queue(request: TenantRequest) -> HttpResponse:
 
 
 def _display(request: TenantRequest) -> dict[str, Any]:
-    return {"display": ListDisplay.parse(request.COOKIES.get(list_display.COOKIE, ""))}
+    return {"display": ListDisplay.parse(request.COOKIES.get(presenters.COOKIE, ""))}
 
 
 @open_while_closing
@@ -150,7 +148,7 @@ def choose_display(request: TenantRequest) -> HttpResponse:
     """Keep in this browser how lists are shown."""
     answer = redirect(back_address(request))
     chosen = ListDisplay.of([*request.POST.getlist("column"), request.POST.get("density", "")])
-    set_cookie(answer, list_display.COOKIE, str(chosen), max_age=_DISPLAY_KEPT)
+    set_cookie(answer, presenters.COOKIE, str(chosen), max_age=_DISPLAY_KEPT)
     return answer
 
 
@@ -413,7 +411,7 @@ def comment(request: TenantRequest, number: int) -> HttpResponse:
         receipt = withdrawing.receipt(request.tenant, written[0], uses.counted if uses else ())
         text = ticket_presenters.held_text(written[0].entry, hold)
         messages.success(request, text, extra_tags=f"{receipt} {hold}" if receipt else "")
-    return walk_presenters.onwards(request, number, "#latest")
+    return presenters.onwards(request, number, "#latest")
 
 
 def _refused_comment(
@@ -560,8 +558,8 @@ def _attempt(request: TenantRequest, number: int, form: ChangeForm, wishes: Wish
                 many.receipt(request.tenant, [written.changed]),
             )
             messages.success(request, text, extra_tags=receipt)
-            return walk_presenters.onwards(request, number)
-    return redirect(walk_presenters.address_of(request, number))
+            return presenters.onwards(request, number)
+    return redirect(presenters.address_of(request, number))
 
 
 def _set_aside(request: TenantRequest, number: int, error: SetAside) -> HttpResponse:

@@ -10,8 +10,7 @@ from portal.dynamo.client import Item
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding, declare_texts, own_partition
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 from tenants.tenancy.stored import DIRECTORY
 from tickets.jobs.stored import JobItem, jobs
 

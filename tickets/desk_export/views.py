@@ -13,8 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, NotFound
-from portal.web.access import in_person, member, open_while_closing
-from portal.web.costs import costs
+from portal.web.access import costs, in_person, member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.sign_in import security_views
 from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed

@@ -1,12 +1,14 @@
-"""Read the setup of a desk, and change one part of it.
+"""Read the setup of a desk, and change one part of it; and give tags colours, which are such a part.
 
 A page has it from the item that is read with the desk itself (`context.declare_item`), in no round trip more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -19,7 +21,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
-from tickets.desk_setup.stored import PARTS, ROOM, SETUP, SetupItem, pack, unpack
+from tickets.desk_setup.stored import PARTS, ROOM, SETUP, SetupItem, declare_part, pack, unpack
 
 NAME: Final = "setup"  # of the item in a context
 CHANGED: Final = gettext_noop("Somebody else has just changed these settings. Please check and try again.")
@@ -97,3 +99,63 @@ def change(
     entry = AuditEntry.of_tenant(tenant, AuditAction.TENANT_SETUP_CHANGED, by, *told)
     recording.commit(transaction, [entry], refused=Conflict(_(CHANGED)))
     tenant.items.pop(NAME, None)
+
+
+COLOURS: Final = "tag_colours"
+MOST_COLOURED: Final = 100  # coloured tags of a desk
+COLOUR_NAMES: Final = (
+    gettext_noop("Teal"),
+    gettext_noop("Blue"),
+    gettext_noop("Violet"),
+    gettext_noop("Pink"),
+    gettext_noop("Red"),
+    gettext_noop("Orange"),
+    gettext_noop("Olive"),
+    gettext_noop("Green"),
+)
+
+
+def hues(tenant: TenantContext, tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the hue of each of these tags, "" for one without a colour."""
+    colours = colours_of(tenant)
+    return tuple([colours.get(tag, "") for tag in tags]) if colours else ()
+
+
+def colours_of(tenant: TenantContext) -> Mapping[str, str]:
+    """Return the hues of all coloured tags by their names; no read in a request of a page."""
+    text = of(tenant).part(COLOURS)
+    return _parsed(text) if text else {}
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Mapping[str, str]:
+    return {str(tag): str(hue) for tag, hue in json.loads(text).items()}
+
+
+def change_colours(tenant: TenantContext, changes: Mapping[str, str], *, by: Actor) -> bool:
+    """Give tags these hues, "" for none, and tell whether that changed anything. Raises Invalid, and Conflict where
+    others change the setup at the same time."""
+    if any(hue and hue not in map(str, range(len(COLOUR_NAMES))) for hue in changes.values()):
+        raise Invalid(_("There is no such colour."), field="colour")
+    seen = read(tenant)
+    before = dict(_parsed(seen.part(COLOURS))) if seen.part(COLOURS) else {}
+    after = {tag: hue for tag, hue in (before | dict(changes)).items() if hue}
+    if after == before:
+        return False
+    if len(after) > MOST_COLOURED:
+        raise Invalid(_("Up to %(most)s tags can have a colour.") % {"most": MOST_COLOURED}, field="colour")
+    text = json.dumps(after, ensure_ascii=False, separators=(",", ":"), sort_keys=True) if after else ""
+    told = tuple({f"colour of {tag}": _name(of.get(tag, "")) for tag in changes} for of in (before, after))
+    change(tenant, COLOURS, text, seen=seen, by=by, told=(told[0], told[1]))
+    return True
+
+
+def _is_stored_text(text: str) -> bool:
+    return all(hue in map(str, range(len(COLOUR_NAMES))) for hue in _parsed(text).values())
+
+
+declare_part(COLOURS, _is_stored_text)
+
+
+def _name(hue: str) -> str:
+    return COLOUR_NAMES[int(hue)] if hue else "none"

@@ -16,9 +16,8 @@ from portal.dynamo.models import Item
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Stage, declare_holding, own_partition
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import Check, RowForm
-from portal.schema.tables import Table
 
 SETUP: Final = "SETUP"
 _SLA: Final = "SLA"
@@ -42,8 +41,8 @@ class SetupItem(Item):
     """The setup of a desk; missing while nobody has changed anything. `version` grows with each change.
 
     Every other attribute is one part: a text, compressed by `pack`, missing where the part is empty. `custom_fields`
-    is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` that of `tag_colours.py`, and `groups`
-    that of `group_names.py`. `sla` names the version of the targets that holds: tickets/sla/policy_versions.py.
+    is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` is of `setup.py`, and `groups` is that
+    of `group_names.py`. `sla` names the version of the targets that holds: tickets/sla/policy_versions.py.
     """
 
     table = SETUPS

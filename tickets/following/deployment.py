@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from portal.deployment import parts, template
 from portal.deployment.parts import FunctionPart, StackPart, arn, declare, resource
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tickets.counting import stored as counting_keys
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS

@@ -20,7 +20,6 @@ from tickets.custom_fields.definitions import operator_word
 from tickets.desk_setup import group_names, setup
 from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
 from tickets.desk_setup.setup import CHANGED
-from tickets.ticket import texts
 from tickets.ticket.custom_values import MOST_IDS
 
 GROUPS_LIMIT: Final = 30  # groups of a desk that are in use
@@ -117,7 +116,7 @@ def _change(tenant: TenantContext, changed: Callable[[Groups], Groups], *, versi
 
 
 def _name(typed: str, others: Groups | list[AgentGroup]) -> str:
-    name = texts.line(typed)
+    name = plain_text.line(typed)
     if not plain_text.has_visible_text(name) or not operator_word(name):
         raise Invalid(_("A group needs a name with letters or digits."), field="name")
     if len(name) > NAME_LIMIT:

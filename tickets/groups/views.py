@@ -18,8 +18,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
 from portal.web import locales
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs, declare
+from portal.web.access import costs, declare_cost, get_or_post, member
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
@@ -186,7 +185,7 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
 # --- availability ---
 
 
-_changes_group: Final = declare(
+_changes_group: Final = declare_cost(
     cost(
         get="audit chain, member",
         query="group turns, members by name",

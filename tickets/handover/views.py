@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
 from portal.web import locales
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs, counted
+from portal.web.access import costs, counted, get_or_post, member
 from portal.web.heavy_work import heavy
-from tenants.membership.forms import offered_members
+from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.handover import handover
-from tickets.handover.forms import NOBODY, HandoverForm
+
+NOBODY: Final = "none"
+
+
+class HandoverForm(forms.Form):
+    """Take a member who can have tickets, oneself at first, or NOBODY."""
+
+    def __init__(self, data: Any, *, people: OfferedMembers, me: str) -> None:
+        super().__init__(data, initial={"to": me})
+        field = people.field((NOBODY, _("Unassigned")), label=_("New assignee"))
+        field.required, field.error_messages["required"] = True, _("Choose a new assignee.")
+        self.fields["to"] = field
 
 
 @member(Role.ADMIN)

@@ -26,7 +26,7 @@ from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Throttled, Unavailable
 from portal.isolation import guard, policies
 from portal.schema import holdings, registry
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tickets.isolation_runs.attempts import AttemptDraw, IsolationAttempt, KindOfKey, Raw, Request, RunPlan, text_of
 
 # The letters of the answers, as they are stored.

@@ -23,7 +23,7 @@ from portal.dynamo.store import Store
 from portal.isolation import policies
 from portal.objects.object_store import ObjectStore
 from portal.schema import holdings, registry
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 
 Params = dict[str, Any]
 Raw = Mapping[str, Any]

@@ -15,7 +15,7 @@ from portal.dynamo.store import Store
 from portal.web import locales
 from tenants.auditing import audit_export
 from tenants.membership import members
-from tenants.sign_in.profiles import Profile
+from tenants.sign_in.accounts import Profile
 from tenants.tenancy import context
 from tenants.tenancy.stored import TenantItem
 from tickets.isolation_runs import platform_proofs, run_requests

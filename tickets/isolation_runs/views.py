@@ -13,8 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Throttled
 from portal.schema.access_patterns import cost
-from portal.web.access import for_auditors, in_person, member, open_while_closing
-from portal.web.costs import costs, declare
+from portal.web.access import costs, declare_cost, for_auditors, in_person, member, open_while_closing
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.isolation_runs import platform_proofs, presenters, run_requests
@@ -49,7 +48,7 @@ def isolation_page(request: TenantRequest) -> HttpResponse:
     return render(request, "isolation_runs/isolation.html", page)
 
 
-_changes_run: Final = declare(
+_changes_run: Final = declare_cost(
     cost(
         get="audit chain",
         query="isolation run",

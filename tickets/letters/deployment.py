@@ -18,7 +18,7 @@ from delivery.queues.queue_transport import ATTRIBUTES, BATCH
 from portal.deployment import object_bucket, parts, template
 from portal.deployment.parts import BUCKET, NOT_GIVEN, ON_LAMBDA, FunctionPart, StackPart, arn, declare
 from portal.deployment.template import sub
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tickets.letters.stored import INCOMING, LETTERS_QUEUE, UNCLAIMED
 
 Json = dict[str, Any]

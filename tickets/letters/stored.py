@@ -13,9 +13,8 @@ from portal.objects.object_store import tenant_key, tenant_prefix
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people, no_items
-from portal.schema.registry import Grant, ObjectGrant, QueueGrant, declare
+from portal.schema.registry import Grant, ObjectGrant, QueueGrant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.sign_in.stored import USERS
 
 LETTERS_QUEUE: Final = "letters"  # in which Amazon SES tells of each letter that it has put into the bucket

@@ -15,8 +15,7 @@ from portal.errors import Conflict, Invalid, NotFound
 from portal.mailing import letter_process, letters
 from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
-from portal.web.access import member
-from portal.web.costs import costs
+from portal.web.access import costs, member
 from portal.web.heavy_work import heavy, heavy_to_read
 from portal.web.locales import stored_text
 from tenants.tenancy.request import TenantRequest, actor_of

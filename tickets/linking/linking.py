@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -15,9 +16,14 @@ from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.tenancy.context import TenantContext
-from tickets.desk import changing
+from tickets.attachments import attachments
+from tickets.attachments.attachments import FileRef
+from tickets.attachments.scanning import READABLE
+from tickets.attachments.stored import object_of
+from tickets.desk import changing, comment_changes, creating, letter_texts
 from tickets.ticket import set_aside, stored, ticket_events
-from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, DetailItem, LinkMap, SummaryItem
+from tickets.ticket.fields import Channel
+from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, ActivityItem, DetailItem, LinkMap, SummaryItem
 
 CHOSEN: Final = ("blocks", "blocked_by", "duplicate_of", "duplicated_by", "relates_to")  # by people
 LIMIT: Final = 50  # links of one ticket
@@ -151,3 +157,53 @@ def join_split(
     _write(transaction, side, [*side.links, ("split_into", number)])
     transaction.put(changing.event(tenant, found.pk, at, verb=f"split a comment off into #{number}"))
     transaction.put(changing.event(tenant, summary.pk, at, verb=f"split it off from #{source}"))
+
+
+def split(tenant: TenantContext, number: int, sort: str, *, title: str, request_id: str) -> int:
+    """Make a ticket of a comment and return its number. The same request again returns the number that it made before.
+
+    The comment stays where it is. The new ticket is for whoever wrote it, where that is somebody outside the desk, and
+    else for the requester of the first one. Its files are copied. One read, for each file what storing it takes, and
+    what a new ticket takes, with two items more in its transaction. Raises NotFound, Invalid, Conflict.
+    """
+    summary, entry = comment_changes.read(tenant, number, sort)
+    if entry.deleted_at:
+        raise Conflict(_("This comment was deleted meanwhile."))
+    is_from_outside = stored.is_requester(entry.author)
+    requester = entry.author if is_from_outside else summary.requester
+
+    def also(transaction: Transaction, made: SummaryItem, detail: DetailItem) -> None:
+        if is_from_outside:
+            detail.letter, detail.message_id = _letter(entry), entry.message_id
+        join_split(tenant, transaction, made, detail, number)
+
+    try:
+        return creating.create(
+            tenant,
+            title=title,
+            description=entry.body,
+            channel=summary.channel if is_from_outside else Channel.HAND,
+            requester=requester if stored.is_requester(requester) else None,
+            files=_copied(tenant, entry, request_id),
+            request_id=request_id,
+            also=also,
+        )
+    except TransactionRefused as refused:
+        raise Conflict(_("This ticket is being changed by others at this moment. Please try again.")) from refused
+
+
+def _letter(entry: ActivityItem) -> dict[str, Any]:
+    """Return what the description keeps of the comment's letter. The words of somebody outside are no Markdown, so that
+    a description without a letter says so, too."""
+    kept: dict[str, Any] = entry.letter.as_dict() if entry.letter else {}  # type: ignore[no-untyped-call]  # unannotated in PynamoDB
+    return kept | {"marks": [*kept.get("marks", ()), letter_texts.SPLIT]}
+
+
+def _copied(tenant: TenantContext, entry: ActivityItem, request_id: str) -> list[FileRef]:
+    """Store the files of a comment once more, which can be had."""
+    found = []
+    for file in entry.files or ():
+        if file.state in READABLE:
+            content = attachments.content(tenant, object_of(file), most=settings.FILE_MOST_BYTES)
+            found.append(attachments.store(tenant, file.name, content, identity=f"{request_id} {file.id}"))
+    return found

@@ -9,18 +9,18 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
+from portal import plain_text
 from portal.errors import Conflict, Invalid
 from portal.web import markdown
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from portal.web.middleware import is_piece
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, comment_changes, ticket_presenters, timelines
 from tickets.desk.comment_views import context_of, sort_of
 from tickets.desk.forms import WrittenField
-from tickets.linking import linking, splitting
-from tickets.ticket import fields, stored, texts
+from tickets.linking import linking
+from tickets.ticket import fields, stored
 from tickets.ticket.stored import LINK_KINDS, LINK_LABELS, SummaryItem
 
 
@@ -142,7 +142,7 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     if form.is_bound and form.is_valid():
         title, request_id = form.cleaned_data["title"], form.cleaned_data["request_id"]
         try:
-            made = splitting.split(request.tenant, number, sort, title=title, request_id=request_id)
+            made = linking.split(request.tenant, number, sort, title=title, request_id=request_id)
         except (Invalid, Conflict) as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
             status = error.status if isinstance(error, Conflict) else 422
@@ -160,4 +160,4 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
 def _first_line(text: str) -> str:
     """Return the first line of a text in Markdown as a title."""
     lines = (markdown.render(line).striptags() for line in text.splitlines())
-    return texts.line(next(filter(None, lines), ""))[: fields.TITLE_LIMIT]
+    return plain_text.line(next(filter(None, lines), ""))[: fields.TITLE_LIMIT]

@@ -11,8 +11,7 @@ from portal.dynamo.models import Item
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding, own_partition
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 PRESENCE = Table("Support.Presence", "tenant", "tenant_id", "ticket", ttl="expires_at")
 

@@ -14,8 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import NotFound
 from portal.schema import keys
-from portal.web.access import guest, member
-from portal.web.costs import costs
+from portal.web.access import costs, guest, member
 from tenants.tenancy import context, request_identity
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role

@@ -23,7 +23,7 @@ from portal.dynamo.models import RawItems
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Condition, Store, Transaction
 from portal.errors import ConditionFailed, PortalError, Throttled, TransactionRefused
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from tickets.moving.stored import FenceItem
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKETS

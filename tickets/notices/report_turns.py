@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 
 from delivery.timers import due
-from portal import clock, zones
+from portal import clock
 from portal.dynamo.store import Transaction
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailedReport
@@ -44,7 +44,7 @@ class ReportTurn:
 
     def next(self, now: datetime, zone: str) -> tuple[date, datetime]:
         """Return the next first day whose HOUR, by the clocks of a zone, comes after a moment, and that hour in UTC."""
-        this = self.begun(now.astimezone(zones.zone_of(zone)).date())
+        this = self.begun(now.astimezone(clock.zone_of(zone)).date())
         days = (this, self.begun(this + self.longest))
         return next((day, at) for day in days if (at := _at(day, zone)) > now)
 
@@ -101,4 +101,4 @@ def wait(tenant: TenantContext, turn: ReportTurn) -> None:
 
 
 def _at(day: date, zone: str) -> datetime:
-    return datetime.combine(day, time(HOUR), zones.zone_of(zone)).astimezone(UTC)
+    return datetime.combine(day, time(HOUR), clock.zone_of(zone)).astimezone(UTC)

@@ -16,8 +16,7 @@ from portal.dynamo.models import Item
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Stage, declare_holding, declare_people, own_partition
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 from tenants.membership import member_changes
 from tenants.tenancy import context
 

@@ -8,7 +8,9 @@ texts are read when the mail is sent, by digest.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, NamedTuple, Self
 
@@ -17,20 +19,64 @@ from delivery.outbox.destinations import Outcome
 from delivery.outbox.event_types import EventType
 from delivery.outbox.gathering import RowGroup
 from delivery.outbox.outbox_rows import Work
-from portal import clock, zones
+from portal import clock, plain_text
 from portal.dynamo.store import Store
 from portal.errors import NotFound
 from tenants.membership import members
 from tenants.membership.mail_choices import MailKind
-from tenants.membership.members import Member
+from tenants.membership.members import ListedMember, Member
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.groups import roster
 from tickets.notices import inbox
-from tickets.notices.mentions import first_words, mentioned
-from tickets.ticket import stored, texts, ticket_events
+from tickets.ticket import stored, ticket_events
 from tickets.ticket.stored import ActivityItem, SummaryItem
+
+_WORD: Final = re.compile(r"[\w'\u2019-]+")
+_GOES_ON: Final = re.compile(r"\w")
+MOST: Final = 50  # mentions in one text that are looked up
+
+
+def mentioned(text: str, people: Sequence[ListedMember]) -> list[ListedMember]:
+    """Return the members whom a text mentions, each once. Of two with the same name both are meant."""
+    text = unicodedata.normalize("NFC", text)
+    names = {person.id: _folded(person.name) for person in people}
+    found: dict[str, ListedMember] = {}
+    for begin in plain_text.mentions(text)[:MOST]:
+        for person in _named(text, begin, people, names):
+            found[person.id] = person
+    return list(found.values())
+
+
+def first_words(text: str) -> list[str]:
+    """Return the words with which the names begin that a text may mention."""
+    text = unicodedata.normalize("NFC", text)
+    found = (_WORD.match(text, begin) for begin in plain_text.mentions(text)[:MOST])
+    return [word[0] for word in found if word]
+
+
+def _named(text: str, begin: int, people: Sequence[ListedMember], names: dict[str, str]) -> list[ListedMember]:
+    """Return whom the longest name means that stands here, else the one whose first name does."""
+    longest = max((len(name) for name in names.values()), default=0)
+    here = _folded(text[begin : begin + longest + 1])
+    whole = [one for one in people if _begins_with(here, names[one.id])]
+    if whole:
+        length = max(len(names[one.id]) for one in whole)
+        return [one for one in whole if len(names[one.id]) == length]
+    word = _WORD.match(text, begin)
+    first = _folded(word[0]) if word else ""
+    several = [one for one in people if names[one.id].partition(" ")[0] == first]
+    return several if len(several) == 1 else []
+
+
+def _begins_with(here: str, name: str) -> bool:
+    return bool(name) and here.startswith(name) and not _GOES_ON.match(here, len(name))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
 
 _DIGEST: Final = EventType("mail.notices", 1, "A person is to be told of what happened.", ())
 EVENT: Final = "event"  # the kind of an entry that is no text but a rating, among those that people are told of
@@ -120,7 +166,7 @@ def _tell(tenant: TenantContext, repository: Store, concern: Concern, *, at: str
     if kind := next((one for one in kinds if one not in choices.unwanted_mail), None):
         if choices.digest_hour is not None:
             due = digest_time(
-                clock.parse(at), choices.digest_hour, zones.zone_of(person.profile.own_zone or tenant.zone)
+                clock.parse(at), choices.digest_hour, clock.zone_of(person.profile.own_zone or tenant.zone)
             )
             at = clock.stamp(due - gathering.WINDOW)
         is_new |= gathering.add(repository, _group(tenant, person), TicketNotice(kind, number, entry).written(), at=at)
@@ -187,7 +233,7 @@ def _entered(tenant: TenantContext, number: int, entry: str, *, by: str, edited:
         return
     listeners, of_all = summary.listeners, MailKind.RATED if found.kind == EVENT else MailKind.ENTERED
     named = set[str]()
-    if found.kind != EVENT and texts.mentions(found.body):
+    if found.kind != EVENT and plain_text.mentions(found.body):
         before = [*(found.former_texts or ())][edited - 1 : edited] if edited else []
         words = [word for text in (found, *before) for word in first_words(text.body)]
         called = members.beginning_with(tenant.repository, words)

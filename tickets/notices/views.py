@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_POST, require_safe
 
+from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import get_or_post, in_person, member, open_while_closing, public, unlimited
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, in_person, member, open_while_closing, public, unlimited
 from tenants.membership import mail_choices, members
 from tenants.membership.forms import labels
 from tenants.membership.mail_choices import MailKind
@@ -24,8 +26,55 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
-from tickets.notices import following, inbox, inbox_presenters, report_turns, stored, telling
+from tickets.notices import following, inbox, report_turns, stored, telling
+from tickets.notices.inbox import InboxPage, TicketNotices
 from tickets.notices.mute_links import MuteLink
+from tickets.ticket.fields import Status
+
+_EXCERPT: Final = 160  # characters
+_EVENTS: Final = 4  # of one ticket that are named
+
+
+def _page_values(
+    tenant: TenantContext, page: InboxPage, *, kind: str, only_unread: bool, is_first: bool
+) -> dict[str, Any]:
+    """Return the values of the page. `all_unread` are the tickets that its button marks as read."""
+    narrowed = ({"kind": kind} if kind else {}) | ({"unread": "1"} if only_unread else {})
+    return {
+        "tickets": [_ticket(one) for one in page.tickets],
+        "all_unread": sorted(inbox.unread(tenant)),
+        "is_first": is_first,
+        "is_narrow": bool(narrowed),
+        "only_unread": only_unread,
+        "kind": kind,
+        "kinds": [{"label": one.word, "value": one.value} for one in MailKind],
+        "next_url": _address(narrowed | {"before": page.before}) if page.before else "",
+        "first_url": _address(narrowed),
+    }
+
+
+def _address(params: dict[str, str]) -> str:
+    return reverse("tickets:inbox") + (f"?{urlencode(params)}" if params else "")
+
+
+def _ticket(one: TicketNotices) -> dict[str, Any]:
+    words = [MailKind(row.kind).word if row.kind in list(MailKind) else _("News") for row in one.rows]
+    counted = {word: words.count(word) for word in words}
+    summary, latest = one.summary, one.latest
+    excerpt = " ".join(latest.body.split()) if latest else ""
+    return {
+        "number": one.number,
+        "is_unread": one.is_unread,
+        "title": summary.title if summary else "",
+        "is_gone": summary is None,
+        "status": {"value": summary.status, "label": Status(summary.status).label} if summary else None,
+        "at": clock.parse(one.rows[0].at) if one.rows else None,
+        "events": [f"{word} ({many})" if many > 1 else word for word, many in counted.items()][:_EVENTS],
+        "by": latest.author_name if latest else "",
+        "excerpt": f"{excerpt[:_EXCERPT].rstrip()} \u2026" if len(excerpt) > _EXCERPT else excerpt,
+        "url": reverse("tickets:ticket", args=[one.number]),
+    }
+
 
 _CHANGES: Final = {
     "follow": (following.follow, gettext_noop("You follow this ticket. You get its comments by mail.")),
@@ -111,7 +160,7 @@ def inbox_page(request: TenantRequest) -> HttpResponse:
     if before and not inbox.is_place(before):
         return redirect("tickets:inbox")
     page = inbox.page(request.tenant, kind=kind, only_unread=only_unread, before=before)
-    context = inbox_presenters.inbox_page(request.tenant, page, kind=kind, only_unread=only_unread, is_first=not before)
+    context = _page_values(request.tenant, page, kind=kind, only_unread=only_unread, is_first=not before)
     return render(request, "notices/inbox.html", context)
 
 

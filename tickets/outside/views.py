@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from portal.errors import NotFound
-from portal.web.access import get_or_post
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post
 from tenants.tenancy.request import GuestRequest
 from tickets.outside import guest_access, looks
 

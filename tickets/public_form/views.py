@@ -18,9 +18,8 @@ from django.views.decorators.http import require_POST
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import get_or_post, member
+from portal.web.access import costs, get_or_post, member
 from portal.web.client_address import client_address
-from portal.web.costs import costs
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role

@@ -16,7 +16,7 @@ from portal.isolation import guard
 from portal.objects.object_store import ObjectStore
 from portal.schema import registry
 from portal.schema.holdings import Holding, Raw, StoredItem
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 
 _LISTED: Final = 1000  # objects that one request lists
 RATE: Final = 200.0  # items a second, each some write units with its indexes

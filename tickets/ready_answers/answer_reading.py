@@ -10,6 +10,7 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
+from portal import plain_text
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Page
@@ -18,7 +19,7 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.ready_answers import filling, stored
 from tickets.ready_answers.stored import DESK, ReadyAnswerItem, ReadyAnswerRow, UsesItem, WordRow
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.stored import counter
 
@@ -53,7 +54,7 @@ class Given:
 
     def cleaned(self, tenant: TenantContext) -> Given:
         """Return them as they are stored. Raises Invalid, with the field. One read for a member who gets tickets."""
-        title, shortcut = texts.line(self.title), "-".join(stored.words(self.shortcut.lstrip(";")))
+        title, shortcut = plain_text.line(self.title), "-".join(stored.words(self.shortcut.lstrip(";")))
         for name, text, limit in (("title", title, TITLE_LIMIT), ("shortcut", shortcut, SHORTCUT_LIMIT)):
             if not text:
                 raise Invalid(_("Enter a title.") if name == "title" else _("Enter a shortcut."), field=name)

@@ -22,9 +22,8 @@ from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import TICKETS, counter
 

@@ -16,8 +16,7 @@ from django.views.decorators.http import require_safe
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, Overtaken
 from portal.web import markdown
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.membership import members
 from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.membership.members import AtHand

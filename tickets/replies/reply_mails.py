@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from portal import clock, plain_text, zones
+from portal import clock, plain_text
 from portal.web import locales, markdown
 from portal.web.locales import in_language, known_language
 from tenants.tenancy.request import page_for_mail
@@ -52,7 +52,7 @@ def answer(
     languages: Sequence[str] = (),
     asks_for_rating: bool = False,
     signature: str = "",
-    zone: str = zones.UTC_NAME,
+    zone: str = clock.UTC_NAME,
 ) -> LetterText:
     """Write an agent's answer. `earlier` are the messages before it, the newest first; the desk says how many go along.
 
@@ -136,7 +136,7 @@ def _letter(
     quoted: list[PublicEntry],
     links: Sequence[_Link],
     signature: str = "",
-    zone: str = zones.UTC_NAME,
+    zone: str = clock.UTC_NAME,
 ) -> LetterText:
     marker = _("Please reply above this line")  # quotes.py knows it in each language
     signature = "\n".join(filter(None, (signature, settings.signature or desk)))
@@ -186,7 +186,7 @@ def _fitting(entries: Sequence[PublicEntry]) -> list[PublicEntry]:
 def _moment(stamp: str, zone: str) -> str:
     """Write a moment as all who get the letter can read it: "2026-11-26 11:04 Europe/Berlin (UTC+1)"."""
     at = clock.parse(stamp)
-    return f"{at.astimezone(zones.zone_of(zone)):%Y-%m-%d %H:%M} {zones.named(zone, at)}"
+    return f"{at.astimezone(clock.zone_of(zone)):%Y-%m-%d %H:%M} {clock.named(zone, at)}"
 
 
 def _quote(entry: PublicEntry, zone: str) -> str:

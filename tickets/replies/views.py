@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
+from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs, declare
+from portal.web.access import costs, declare_cost, get_or_post, member
 from portal.web.heavy_work import heavy
+from portal.web.locales import stored_text
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk_setup.forms import put_on_newer
-from tickets.replies import mail_settings, own_domain, presenters, ticket_links
+from tickets.replies import mail_settings, own_domain, ticket_links
 from tickets.replies.forms import LinksForm, MailForm, SenderForm
 from tickets.replies.mail_settings import MailSettings
+from tickets.replies.own_domain import MISSING, OK, WARNING
+
+_BADGES: Final = {
+    OK: (gettext_noop("Found"), "answered"),
+    MISSING: (gettext_noop("Missing"), "dead"),
+    WARNING: (gettext_noop("Look at this"), "failed"),
+}
+
+
+def domain(tenant: TenantContext, settings: MailSettings) -> dict[str, Any] | None:
+    """Return the records that the desk's own domain needs and what the last check found; None without a domain."""
+    if not settings.domain:
+        return None
+    told = settings.findings
+    return {
+        "name": settings.domain,
+        "sender": settings.domain_sender,
+        "is_proved": bool(settings.domain_proved_at),
+        "checked_at": clock.parse(settings.domain_checked_at) if settings.domain_checked_at else None,
+        "records": [
+            {"kind": one.kind, "host": one.host, "value": one.value, "why": one.why, "is_needed": one.is_needed}
+            | _finding(told.get(one.name, ""))
+            for one in own_domain.records(tenant, settings)
+        ],
+        "others": [_finding(told[name]) | {"name": label} for name, label in _OTHERS.items() if name in told],
+        "unchecked": own_domain.unchecked(),
+    }
+
+
+_OTHERS: Final = {"ses": "Amazon SES", "spf": "SPF", "dmarc": "DMARC"}
+
+
+def _finding(text: str) -> dict[str, Any]:
+    state, _space, sentence = text.partition(" ")
+    label, kind = _BADGES.get(state, (gettext_noop("Not checked yet"), ""))
+    return {"state": _(label), "badge": kind, "finding": stored_text(sentence)}
+
 
 _PAGE = "tickets:mail_settings"
 
@@ -57,7 +97,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
     return _page(request, settings, form, status=422)
 
 
-_changes_mail_settings: Final = declare(
+_changes_mail_settings: Final = declare_cost(
     cost(
         get="audit chain, mail settings",
         write="audit chain, audit row, mail settings, membership",
@@ -151,6 +191,6 @@ def _page(
         "sender_form": sender_form or SenderForm.of(settings),
         "own_address": mail_settings.own_address(request.tenant.slug),
         "version": settings.version,
-        "domain": presenters.domain(request.tenant, settings),
+        "domain": domain(request.tenant, settings),
     }
     return render(request, "replies/settings.html", page, status=status)

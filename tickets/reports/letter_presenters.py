@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
-from portal import zones
+from portal import clock
 from portal.web import locales
 from tenants.audit_trail.drills import Drill, DrillResult
 from tenants.tenancy.context import TenantContext
@@ -123,7 +123,7 @@ def _unfelt(minutes: int) -> str:
 def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
     """Return the context of the page."""
     month, latest = found.month, monthly.last_month(tenant)
-    opened = zones.day_of(tenant.created_at, tenant.zone)
+    opened = clock.day_of(tenant.created_at, tenant.zone)
     return {
         "month": month,
         "latest": latest,

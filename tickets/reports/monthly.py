@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
-from portal import clock, zones
+from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
 from portal.load import incidents
@@ -75,9 +75,9 @@ def read(tenant: TenantContext, month: str) -> MonthlyLetter:
     and SAMPLE of tickets/costs/statement.py, where what is stored was not measured for the month. Raises
     Throttled, Unavailable."""
     first, last = reports.days_of(month)
-    begins, ends = (zones.day_begins(day, tenant.zone) for day in (first, last + timedelta(days=1)))
+    begins, ends = (clock.day_begins(day, tenant.zone) for day in (first, last + timedelta(days=1)))
     # The same minutes for all desks: who could move them, by another time zone, would learn when others were refused.
-    others = (zones.day_begins(first, _FIRST_ZONE), zones.day_begins(last + timedelta(days=1), _FIRST_ZONE))
+    others = (clock.day_begins(first, _FIRST_ZONE), clock.day_begins(last + timedelta(days=1), _FIRST_ZONE))
     reads: list[Callable[[], Any]] = [
         partial(reports.two_months, tenant, month),
         partial(chain.head_of, tenant.repository, ends),

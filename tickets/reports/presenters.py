@@ -21,7 +21,7 @@ from tickets.dashboards.dashboard import FORMER_MEMBER
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.presenters import ANY, UNRESOLVED_LIST, Number, Tile
 from tickets.desk.ticket_presenters import queue_url
-from tickets.desk_setup import tag_colours
+from tickets.desk_setup import setup
 from tickets.reports import report as reports
 from tickets.reports.report import MonthNumbers, Report
 from tickets.sla import policy_versions
@@ -167,7 +167,7 @@ class _Names:
     def __init__(self, tenant: TenantContext, found: Report) -> None:
         self._tenant, self._scope, self._people = tenant, found.scope, found.names
         self._groups = definitions.of(tenant)
-        self._colours = tag_colours.of(tenant)
+        self._colours = setup.colours_of(tenant)
 
     def of(self, value: str) -> str:
         if self._scope is MonthScope.PERSON:

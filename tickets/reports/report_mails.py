@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from email.utils import formataddr, parseaddr
 from typing import Any, Final
@@ -20,17 +20,63 @@ from tenants.membership.mail_choices import MailedReport
 from tenants.membership.members import Member
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
+from tickets.dashboards import dashboard
 from tickets.dashboards.charts import duration
+from tickets.dashboards.dashboard import Dashboard
+from tickets.dashboards.durations import Durations
 from tickets.dashboards.presenters import ANY, UNRESOLVED_LIST
 from tickets.desk.ticket_presenters import queue_url
 from tickets.notices.mute_links import MuteLink
-from tickets.reports import letter_presenters, monthly, weekly
+from tickets.reports import letter_presenters, monthly
 from tickets.reports.letter_presenters import Figure
 from tickets.reports.mailing import Read, Write
 from tickets.reports.monthly import MonthlyLetter
 from tickets.reports.presenters import month_name
-from tickets.reports.weekly import WeekReport
 from tickets.ticket.fields import UNRESOLVED
+
+
+@dataclass(frozen=True)
+class WeekNumbers:
+    """The numbers of seven days from a Monday on."""
+
+    first: date
+    created: int
+    resolved: int
+    commented: int
+    answers: Durations
+    solutions: Durations
+
+    @property
+    def days(self) -> str:
+        return f"{self.first}..{self.first + timedelta(days=6)}"
+
+
+@dataclass(frozen=True)
+class WeekReport:
+    """The week of a report, the one before it, and the numbers of now."""
+
+    week: WeekNumbers
+    before: WeekNumbers
+    now: Dashboard
+
+
+def read(tenant: TenantContext, monday: date) -> WeekReport:
+    """Return the report of the week before a Monday. Costs what a dashboard of some three weeks does."""
+    starts = monday - timedelta(days=7), monday - timedelta(days=14)
+    found = dashboard.read(tenant, days=max(1, (tenant.today - starts[1]).days + 1))
+    return WeekReport(_week(found, starts[0]), _week(found, starts[1]), found)
+
+
+def _week(found: Dashboard, first: date) -> WeekNumbers:
+    days = [day for day in found.days if first <= day.date < first + timedelta(days=7)]
+    took = next((week for week in found.weeks if week.period.first == first), None)
+    created, resolved, commented = (
+        sum(getattr(day, of) for day in days) for of in ("created", "resolved", "commented")
+    )
+    return WeekNumbers(
+        first, created, resolved, commented, took.first if took else Durations(), took.done if took else Durations()
+    )
+
 
 _NAME_LIMIT: Final = 60  # characters
 
@@ -38,7 +84,7 @@ Page = dict[str, Any]
 
 
 def _weekly(tenant: TenantContext, monday: date) -> Write:
-    found = weekly.read(tenant, monday)
+    found = read(tenant, monday)
     return lambda person: _mail(tenant, person, MailedReport.WEEKLY, lambda desk: _week_page(desk, found))
 
 

@@ -12,8 +12,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Forbidden, Invalid
-from portal.web.access import in_person, member
-from portal.web.costs import costs
+from portal.web.access import costs, in_person, member
 from portal.web.views import csv_file
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailedReport

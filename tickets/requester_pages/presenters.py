@@ -11,7 +11,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from portal import clock, zones
+from portal import clock
 from portal.plain_text import file_size
 from portal.web import locales, markdown
 from tickets.attachments import scanning
@@ -96,7 +96,7 @@ def _name(visit: Visit, entry: PublicEntry) -> str:
 def _moment(at: datetime) -> str:
     wanted = _("j F Y, H:i")  # apart: a text inside an f-string is found by no extraction
     locale = locales.current()
-    return f"{date_format(locale.local(at), wanted)} {zones.named(locale.zone, at)}"
+    return f"{date_format(locale.local(at), wanted)} {clock.named(locale.zone, at)}"
 
 
 def _file(file: PublicFile, token: str) -> dict[str, str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import uuid
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from django import forms
 from django.forms import Form
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
@@ -12,11 +16,11 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post
+from portal.errors import Conflict, Invalid, NotFound
+from portal.web.access import costs, get_or_post, guest
 from portal.web.client_address import client_address
-from portal.web.costs import costs
 from tenants.sign_in import attempt_limits
+from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest
 from tickets.attachments import downloads
 from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
@@ -25,15 +29,87 @@ from tickets.attachments.presenters import field as files_field
 from tickets.attachments.views import answer_guest_upload
 from tickets.desk import changing, commenting, rating
 from tickets.desk.changing import Wishes
-from tickets.desk.rating import NotRatable
-from tickets.outside import pages
+from tickets.desk.rating import WORDS_LIMIT, NotRatable
+from tickets.letters import desk_addresses
+from tickets.outside import guest_access, pages
 from tickets.replies.ticket_links import TicketLink
 from tickets.requester_pages import presenters, requester_page
-from tickets.requester_pages.forms import AnswerForm, RatingForm
-from tickets.requester_pages.link_access import of_all, of_former, of_ticket
 from tickets.requester_pages.requester_page import LinkGone, Visit
-from tickets.ticket.fields import Rating, Status
+from tickets.ticket.fields import COMMENT_LIMIT, Rating, Status
 from tickets.ticket.ticket_events import TO_ALL
+
+
+def _desk(link: TicketLink | None, *, is_former: bool = False) -> TenantContext:
+    """Return the desk that a link names, also where the link is over if `is_former`: one read. Raises LinkGone."""
+    if link is None or (link.is_over and not is_former):
+        raise LinkGone
+    try:
+        return guest_access.of_tenant(desk_addresses.desk_at_work(link.tenant_id))
+    except NotFound:
+        raise LinkGone from None
+
+
+def _of_ticket(arguments: Mapping[str, Any]) -> TenantContext:
+    return _desk(TicketLink.read(arguments["token"]))
+
+
+def _of_all(arguments: Mapping[str, Any]) -> TenantContext:
+    return _desk(TicketLink.read_all(arguments["token"]))
+
+
+def _of_former(arguments: Mapping[str, Any]) -> TenantContext:
+    return _desk(TicketLink.read(arguments["token"]), is_former=True)
+
+
+# Declare a view whose address has as `token` a link to one ticket, or to all tickets of a person.
+of_ticket: Final = guest(_of_ticket)
+of_all: Final = guest(_of_all)
+of_former: Final = guest(_of_former)  # a link to one ticket that may be over
+
+
+_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
+
+
+class _OnceForm(forms.Form):
+    """A form that is taken once: sent again, it changes nothing. Its id names the files that were sent for it, too."""
+
+    request_id = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        sent = str(self.data.get("request_id", ""))
+        self.once = sent if _ID.match(sent) else uuid.uuid4().hex
+
+
+class AnswerForm(_OnceForm):
+    """The answer of a requester."""
+
+    body = forms.CharField(
+        label=_("Your answer"),
+        widget=forms.Textarea(attrs={"rows": 6}),
+        max_length=COMMENT_LIMIT,
+        strip=False,
+        error_messages={"required": _("Write something first.")},
+    )
+
+
+class RatingForm(_OnceForm):
+    """The rating of a ticket by its requester."""
+
+    rating = forms.ChoiceField(
+        label=_("Were we of help?"),
+        choices=[(Rating.GOOD.value, _("Good")), (Rating.BAD.value, _("Bad"))],
+        widget=forms.RadioSelect,
+        error_messages={"required": _("Choose good or bad."), "invalid_choice": _("Choose good or bad.")},
+    )
+    words = forms.CharField(
+        label=_("What should we know?"),
+        required=False,
+        max_length=WORDS_LIMIT,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        strip=False,
+    )
+
 
 _PAGE: Final = "tickets:r_ticket"
 # What a page says at its top after a form; its address names the sentence, and holds no text.

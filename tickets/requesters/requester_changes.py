@@ -16,6 +16,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
@@ -29,7 +30,6 @@ from tenants.tenancy.personal_data import DeskPerson, PersonalData, PersonalPlac
 from tickets.requesters import requester_addresses, requesters, stored
 from tickets.requesters.requesters import MERGED_LIMIT, NAME_LIMIT, Requester
 from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, ProfileItem
-from tickets.ticket import texts
 
 ADDRESSES_LIMIT: Final = 20  # of one person
 NOTES_LIMIT: Final = 4000  # characters
@@ -72,7 +72,7 @@ class Details:
         name = _line(self.name, "name")
         if not name and not given:
             raise Invalid(_("Enter a name or an address."), field="name")
-        notes = texts.block(self.notes)
+        notes = plain_text.block(self.notes)
         if len(notes) > NOTES_LIMIT:
             raise Invalid(
                 _("The notes have %(count)s characters; %(limit)s are allowed.")
@@ -108,7 +108,7 @@ def _numbered(addresses: Iterable[str]) -> dict[str, str]:
 
 
 def _line(text: str, field: str) -> str:
-    stored_line = texts.line(text)
+    stored_line = plain_text.line(text)
     if len(stored_line) > NAME_LIMIT:
         raise Invalid(
             _("This text has %(count)s characters; %(limit)s are allowed.")

@@ -17,7 +17,6 @@ from portal.errors import ConditionFailed, Invalid, NotFound, Throttled, Transac
 from tenants.tenancy.context import TenantContext
 from tickets.requesters import requester_addresses, stored
 from tickets.requesters.stored import ADDRESS, PROFILE, AddressItem, LastWordRow, ProfileItem, RequesterRow
-from tickets.ticket import texts
 
 OFFERED: Final = 8  # people, while somebody types
 MERGED_LIMIT: Final = 10  # people who were merged into one
@@ -245,7 +244,7 @@ def _add_in_turn(tenant: TenantContext, made: ProfileItem, *, has_address: bool)
 
 
 def _name_in_letter(name: str) -> str:
-    shown = texts.line(name)[:NAME_LIMIT].strip()
+    shown = plain_text.line(name)[:NAME_LIMIT].strip()
     return shown if plain_text.has_visible_text(shown) else ""
 
 

@@ -20,9 +20,8 @@ from portal.dynamo.models import IndexModel, Item
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Reader, Stage, StoredItem, declare_holding, declare_people
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tickets.ticket.stored import is_requester as is_requester  # the word that packages above import
 
 REQUESTERS = Table("Support.Requesters", "tenant", "pk", "sk", leading_keys=keys.OWN_COLLECTIONS)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import formataddr, parseaddr
 from itertools import groupby
 from typing import Any, Final
 
+from django.conf import settings
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from portal import clock
+from delivery.mail.outbox_backend import MailContent
+from portal import clock, plain_text
 from portal.web import desk_prefix, locales
 from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
+from tenants.tenancy.request import page_for_mail
 from tickets.bulk_jobs.presenters import edit_words, list_words
 from tickets.custom_fields import definitions
 from tickets.rules import rehearsal_requests
+from tickets.rules.answering import RuleMail
 from tickets.rules.definition import ASSIGNEE_WORD, On, Rule
 from tickets.rules.forms import BY, EVENTS, MOMENTS, whats
 from tickets.rules.rehearsal import TAG
@@ -196,3 +202,24 @@ def _times(count: int) -> str:
 
 def _counted(text: str, count: int) -> str:
     return text % {"num": locales.current().number(count)}
+
+
+_LIMIT: Final = 120  # characters of a name or a title
+
+
+def mail(told: RuleMail) -> MailContent:
+    """Return the mail: what the rule says, a link to the ticket, and why it came."""
+    desk = plain_text.named(told.tenant.name, limit=60)
+    number, title = int(told.summary.number), plain_text.without_controls(told.summary.title, limit=_LIMIT)
+    with desk_prefix.addresses_of(told.tenant.slug):
+        url = page_for_mail(reverse("tickets:ticket", args=[number]))
+    name = plain_text.named(told.rule.name, limit=_LIMIT)
+    with locales.shown_in(told.person.locale_at(told.tenant)):
+        why = _("The rule “%(name)s” of %(desk)s sent this mail.") % {"name": name, "desk": desk}
+    return MailContent(
+        sender=formataddr((desk, parseaddr(settings.DEFAULT_FROM_EMAIL)[1])),
+        to=[told.person.email],
+        subject=f"[{desk}] #{number} {title}",
+        body=f"{told.text}\n\n{url}\n\n-- \n{why}\n",
+        headers={"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"},
+    )

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from delivery.webhooks import endpoints
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
@@ -34,7 +34,6 @@ from tickets.ready_answers import stored as answer_ids
 from tickets.rules import definition, stored
 from tickets.rules.definition import ASSIGNEE_WORD, TYPES, On, Only, Rule, Then, When
 from tickets.rules.stored import CURRENT, MOST, RuleItem, RuleVersionItem
-from tickets.ticket import texts
 from tickets.ticket.fields import ASSIGNEE, CUSTOM, DEFINED
 
 NAME_LIMIT: Final = 100  # characters
@@ -291,14 +290,14 @@ def _told(item: RuleItem) -> dict[str, str]:
 def _checked(tenant: TenantContext, rule: Rule, *, only_new: Rule | None = None) -> Rule:
     """Return a rule as it is stored. Raises Invalid with the field, for values of actions that are not those of
     `only_new` too where they are of no use. One round trip."""
-    name = texts.line(rule.name)
+    name = plain_text.line(rule.name)
     if not name:
         raise Invalid(_("A rule needs a name."), field="name")
     if len(name) > NAME_LIMIT:
         raise Invalid(_("The name can have up to %(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
     if rule.then.is_nothing:
         raise Invalid(_("Choose what the rule is to do."), field="then")
-    text = texts.block(rule.then.mail_text)
+    text = plain_text.block(rule.then.mail_text)
     if rule.then.mail_to and not text:
         raise Invalid(_("Write what the mail says."), field="mail")
     if len(text) > MAIL_LIMIT:

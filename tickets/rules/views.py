@@ -17,8 +17,7 @@ from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import plain_text
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
 from portal.schema import keys
@@ -28,7 +29,6 @@ from tickets.custom_fields import definitions
 from tickets.groups.stored import OWN_ITEM as OWN_GROUPS
 from tickets.groups.stored import AgentItem
 from tickets.saved_views.stored import DESK, DESK_ITEM, OWN_ITEM, ViewsItem
-from tickets.ticket import texts
 from tickets.ticket.fields import GROUP
 
 VIEWS_LIMIT: Final = 40  # of one owner
@@ -271,7 +271,7 @@ def _entries(tenant: TenantContext, before: Sequence[View], after: Sequence[View
 
 
 def _name(name: str) -> str:
-    clean = texts.line(name)
+    clean = plain_text.line(name)
     if not clean:
         raise Invalid(_("A view needs a name."), field="name")
     if len(clean) > NAME_LIMIT:

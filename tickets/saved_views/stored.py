@@ -15,9 +15,8 @@ from portal.dynamo.models import Item
 from portal.schema import keys, row_forms
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Raw, Stage, declare_holding, declare_people, own_partition
-from portal.schema.registry import Grant, declare
+from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
-from portal.schema.tables import Table
 from tenants.membership import member_changes
 from tenants.tenancy import context
 

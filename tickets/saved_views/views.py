@@ -6,23 +6,47 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk.queue_presenters import QueueAddress
 from tickets.saved_views import presenters, saved_views, view_counts
-from tickets.saved_views.forms import DESK, OWN, ViewForm
-from tickets.saved_views.saved_views import View
-from tickets.saved_views.walk_presenters import ListPlace
+from tickets.saved_views.presenters import ListPlace
+from tickets.saved_views.saved_views import NAME_LIMIT, View
+
+OWN, DESK = "own", "desk"
+
+
+class ViewForm(forms.Form):
+    """The name of a view; of a new one also for whom it is, where the person may choose that."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=NAME_LIMIT, error_messages={"required": gettext_lazy("Enter a name.")}
+    )
+    whose = forms.ChoiceField(
+        label=gettext_lazy("Who sees it"),
+        choices=[(OWN, gettext_lazy("Only me")), (DESK, gettext_lazy("Everybody in this desk"))],
+        required=False,
+        widget=forms.RadioSelect,
+    )
+    starred = forms.BooleanField(label=gettext_lazy("Show it beside my queue"), required=False)
+
+    def __init__(self, *args: Any, is_new: bool, may_share: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not is_new:
+            del self.fields["starred"]
+        if not is_new or not may_share:
+            del self.fields["whose"]
 
 
 @member(Role.VIEWER)

@@ -20,13 +20,14 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import plain_text
 from portal.errors import Invalid
 from portal.plain_text import without_controls
 from tickets.custom_fields.definitions import NOTHING_DEFINED, Definitions, operator_word
 from tickets.desk import filters
 from tickets.desk.filters import EVERYTHING, TicketFilter
 from tickets.search import tokenizer
-from tickets.ticket import fields, texts
+from tickets.ticket import fields
 from tickets.ticket.custom_values import CustomFilter
 from tickets.ticket.fields import ChoiceField, Status
 
@@ -164,7 +165,7 @@ class _Parser:
         self.explanations: list[str] = []
 
     def query(self) -> SearchQuery:
-        plain = texts.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(texts.REPLACEMENT, " ")
+        plain = plain_text.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(plain_text.REPLACEMENT, " ")
         if len(self._text) > TEXT_LIMIT:
             self.explanations.append(
                 _("Only the first %(limit)s characters were searched for.") % {"limit": f"{TEXT_LIMIT:,}"}
@@ -332,7 +333,7 @@ def _assignee(value: str) -> str | None:
 
 
 def _name(value: str) -> str | None:
-    folded = texts.line(value).casefold()
+    folded = plain_text.line(value).casefold()
     return folded if tokenizer.words(folded) else None
 
 
@@ -351,7 +352,7 @@ _OPERATORS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     **{name: (choice.about, partial(_word, choice)) for name, choice in fields.FILTERS.items()},
     "assignee": (gettext_noop("me, nobody, a name or a mail address"), _assignee),
     "from": (gettext_noop("me, a name or a mail address"), _name),
-    "tag": (gettext_noop("a tag"), lambda value: texts.word(value) or None),
+    "tag": (gettext_noop("a tag"), lambda value: plain_text.word(value) or None),
     "before": (gettext_noop("a day as 2026-11-20"), _day),
     "after": (gettext_noop("a day as 2026-11-20"), _day),
 }

@@ -28,8 +28,7 @@ from portal.dynamo.models import Kinds
 from portal.schema import keys
 from portal.schema.access_patterns import declare_keys
 from portal.schema.holdings import Holding, Reader, Stage, StoredItem, declare_holding
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Table
+from portal.schema.registry import Grant, Table, declare
 
 LOCK: Final = "LOCK"
 FROZEN: Final = "FROZEN"  # sort key of the note of a rebuild that is going on

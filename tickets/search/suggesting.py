@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from portal import plain_text
 from portal.errors import Invalid
 from tenants.membership import members
 from tenants.membership.members import ListedMember
@@ -24,7 +25,6 @@ from tickets.search.search_query import Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, WordMatcher
 from tickets.search.ticket_search import Search, named_match, parsed
 from tickets.search.ticket_texts import TicketText
-from tickets.ticket import texts
 
 BLOCKS_LIMIT: Final = 48  # that the suggestions for one text read
 TICKETS: Final = 8
@@ -51,7 +51,7 @@ def suggest(tenant: TenantContext, text: str) -> Suggestions:
         return Suggestions((), (), ())
     if len(typed) < LEAST and not tokenizer.is_unspaced(typed) and not query.number:
         return Suggestions((), (), ())
-    tag = AskedTerm(WordMatcher((tag_term(texts.word(typed)),), is_beginning=True), _NO_PART)
+    tag = AskedTerm(WordMatcher((tag_term(plain_text.word(typed)),), is_beginning=True), _NO_PART)
     search = Search(tenant, query, Filters(), limit=BLOCKS_LIMIT, also=(tag,), places=_PLACES)
     people: list[ListedMember] = []
     proposed = search.propose(beside=lambda: people.extend(_people(tenant, typed)))

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from portal import clock, zones
+from portal import clock
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from tenants.membership import members
@@ -56,12 +56,12 @@ class Conditions:
     statuses: frozenset[Status] | None = None
     resolvers: frozenset[str] | None = None
     requesters: frozenset[str] | None = None
-    zone: str = zones.UTC_NAME
+    zone: str = clock.UTC_NAME
 
     def hold(self, row: SummaryItem) -> bool:
         """Tell whether a ticket is what was asked for, whatever its words are."""
         query = self.query
-        opened = date.fromisoformat(zones.day_of(row.created_at, self.zone))
+        opened = date.fromisoformat(clock.day_of(row.created_at, self.zone))
         return (
             (self.statuses is None or row.status in self.statuses)
             and (self.resolvers is None or row.resolver in self.resolvers)

@@ -18,8 +18,7 @@ from portal.load.measurement import NoiseTally
 from portal.load.tenant_limiter import TooHeavy
 from portal.streams import watermark
 from portal.web import desk_prefix
-from portal.web.access import member
-from portal.web.costs import costs
+from portal.web.access import costs, member
 from tenants.membership.members import DeskMembership, memberships_of
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest

@@ -25,18 +25,42 @@ from tenants.lifecycle import certificates
 from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.stored import TenantStatus
+from tickets.articles import article_changes, articles, sections
+from tickets.articles.articles import Text
 from tickets.data import stored as import_keys
 from tickets.desk.history import TicketItems, collection
 from tickets.outside import looks
 from tickets.public_form import form_settings
+from tickets.ready_answers import answer_changes, answer_reading
+from tickets.ready_answers.answer_reading import Given
 from tickets.requesters import requesters
-from tickets.seeding import cast, help_articles
+from tickets.seeding import cast
 from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
 from tickets.seeding.content import invent
 from tickets.seeding.stored import SOURCE, SeedItem
 from tickets.ticket import count_forms
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem, SummaryItem
+
+
+def write(tenant: TenantContext, slug: str, *, by: Actor) -> None:
+    """Publish the articles that the desk does not have yet, by title."""
+    known = {row.title for row in articles.rows(tenant)}
+    places = {section.name: section.id for section in sections.listed(tenant)}
+    for one in cast.load("articles.toml").get(slug, ()):
+        if one["title"] in known:
+            continue
+        if one["section"] not in places:
+            places[one["section"]] = sections.add(tenant, one["section"], by=by).id
+        text = Text(one["title"], one["body"], places[one["section"]], one.get("public", True))
+        made = article_changes.create(tenant, text, by=by)
+        article_changes.publish(tenant, int(made.number), text, edit=int(made.edit), by=by)
+    shortcuts = {row.shortcut for row in answer_reading.listed(tenant, shared=True)[0]}
+    for one in cast.load("answers.toml").get(slug, ()):
+        if one["shortcut"] not in shortcuts:
+            given = Given(**one | {"tags": tuple(one.get("tags", ()))})
+            answer_changes.create(tenant, given, shared=True, by=by)
+
 
 BLOCK: Final = 50  # tickets, some 500 items
 # Colour and language of the public forms, by the desk's name in addresses.
@@ -153,7 +177,7 @@ def _open_public_form(tenant: TenantContext, desk: CastDesk) -> None:
     now = form_settings.read(person)
     if not now.version:
         form_settings.change(person, values={**asdict(now), "is_on": True}, version=0, by=by)
-    help_articles.write(person, desk.slug, by=by)
+    write(person, desk.slug, by=by)
 
 
 def _reserve(repository: Store, record: SeedItem | None, *, tickets: int, users: int, day: date) -> SeedItem:

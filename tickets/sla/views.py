@@ -11,8 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions

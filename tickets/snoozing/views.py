@@ -14,8 +14,7 @@ from django.views.decorators.http import require_POST
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters

@@ -14,8 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web import locales
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs, counted
+from portal.web.access import costs, counted, get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters

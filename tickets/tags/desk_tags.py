@@ -10,14 +10,15 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
+from portal import plain_text
 from portal.errors import Invalid
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.bulk_jobs import bulk_requests
 from tickets.dashboards import dashboard
 from tickets.desk.many import TicketEdit
-from tickets.desk_setup import tag_colours
-from tickets.ticket import fields, texts
+from tickets.desk_setup import setup
+from tickets.ticket import fields
 
 SUGGESTED: Final = 8
 
@@ -42,9 +43,9 @@ def rename(tenant: TenantContext, tag: str, *, to: str, by: Actor) -> str:
         raise Invalid(_("Enter another name."), field="to")
     edit = TicketEdit.of({}, add_tags=[new], remove_tags=[old])
     job_id = bulk_requests.ask(tenant, edit, by=by, params={"status": "any", "tag": old})
-    colours = tag_colours.of(tenant)
+    colours = setup.colours_of(tenant)
     if old in colours:
-        tag_colours.change(tenant, {old: "", new: colours.get(new) or colours[old]}, by=by)
+        setup.change_colours(tenant, {old: "", new: colours.get(new) or colours[old]}, by=by)
     return job_id
 
 
@@ -53,7 +54,7 @@ def delete(tenant: TenantContext, tag: str, *, by: Actor) -> str:
     old = one(tag)
     edit = TicketEdit.of({}, remove_tags=[old])
     job_id = bulk_requests.ask(tenant, edit, by=by, params={"status": "any", "tag": old})
-    tag_colours.change(tenant, {old: ""}, by=by)
+    setup.change_colours(tenant, {old: ""}, by=by)
     return job_id
 
 
@@ -61,7 +62,7 @@ def suggest(tenant: TenantContext, typed: str) -> list[str]:
     """Return what a field of tags may become: what is typed with its last tag completed, the most used first. Two
     reads at the same time."""
     before, comma, last = typed.rpartition(",")
-    begun, given = texts.word(last), {texts.word(tag) for tag in before.split(",")}
+    begun, given = plain_text.word(last), {plain_text.word(tag) for tag in before.split(",")}
     known = [load.key for load in dashboard.tags(tenant).tags if load.key not in given and load.key != begun]
     fitting = [tag for tag in known if tag.startswith(begun)]
     fitting += [tag for tag in known if begun in tag and tag not in fitting]

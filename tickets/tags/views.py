@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.web.access import get_or_post, member
-from portal.web.costs import costs
+from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests
 from tickets.dashboards import dashboard
 from tickets.desk import ticket_presenters
-from tickets.desk_setup import tag_colours
+from tickets.desk_setup import setup
+from tickets.desk_setup.setup import COLOUR_NAMES
 from tickets.tags import desk_tags
-from tickets.tags.forms import COLOURS, ColourForm, RenameTagForm
+from tickets.ticket.fields import TAG_LIMIT
+
+COLOURS: Final = [("", gettext_lazy("None")), *((str(n), gettext_lazy(name)) for n, name in enumerate(COLOUR_NAMES))]
+
+
+class RenameTagForm(forms.Form):
+    """The name that a tag gets; that of another tag merges the two."""
+
+    to = forms.CharField(
+        label=gettext_lazy("New name"),
+        max_length=TAG_LIMIT,
+        help_text=gettext_lazy("The name of another tag merges the two."),
+        error_messages={"required": gettext_lazy("Enter a name.")},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}),
+    )
+
+
+class ColourForm(forms.Form):
+    """The hue of a tag, "" for none."""
+
+    colour = forms.ChoiceField(
+        label=gettext_lazy("Colour"),
+        required=False,
+        choices=COLOURS,
+        widget=forms.RadioSelect,
+    )
 
 
 @member(Role.AGENT)
@@ -39,7 +66,7 @@ def all_tags(request: TenantRequest) -> HttpResponse:
         except Invalid as error:
             messages.error(request, error.message)
     reads: list[Any] = [partial(dashboard.tags, request.tenant), partial(bulk_requests.running, request.tenant)]
-    (found, job), colours = fan_out(reads), tag_colours.of(request.tenant)
+    (found, job), colours = fan_out(reads), setup.colours_of(request.tenant)
     rows = [
         {
             "tag": load.key,
@@ -73,7 +100,7 @@ def edit_tag(request: TenantRequest) -> HttpResponse:
     except Invalid as error:
         messages.error(request, error.message)
         return redirect("tickets:tags")
-    renaming, colouring = RenameTagForm(), ColourForm(initial={"colour": tag_colours.of(request.tenant).get(tag, "")})
+    renaming, colouring = RenameTagForm(), ColourForm(initial={"colour": setup.colours_of(request.tenant).get(tag, "")})
     status = 200
     if request.method == "POST":
         act = request.POST.get("act", "")
@@ -91,7 +118,7 @@ def edit_tag(request: TenantRequest) -> HttpResponse:
         status = 422
     context: dict[str, Any] = {
         "tag": tag,
-        "hue": tag_colours.of(request.tenant).get(tag, ""),
+        "hue": setup.colours_of(request.tenant).get(tag, ""),
         "list_url": ticket_presenters.queue_url(status="any", tag=tag),
         "form": renaming if renaming.is_bound else colouring,
         "renaming": renaming,
@@ -115,7 +142,7 @@ def _act(
     if act == "delete":
         return redirect("tickets:bulk_job", desk_tags.delete(request.tenant, tag, by=by))
     if act == "colour" and colouring.is_valid():
-        tag_colours.change(request.tenant, {tag: colouring.cleaned_data["colour"]}, by=by)
+        setup.change_colours(request.tenant, {tag: colouring.cleaned_data["colour"]}, by=by)
         messages.success(request, _("The colour of %(tag)s is saved.") % {"tag": tag})
         return redirect("tickets:tags")
     return None

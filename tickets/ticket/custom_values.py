@@ -17,8 +17,8 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import plain_text
 from portal.errors import Invalid
-from tickets.ticket import texts
 
 TEXT_LIMIT: Final = 200  # characters of a text, and of a choice
 DIGITS: Final = 15  # of a number, before the point and behind it together
@@ -91,7 +91,7 @@ def clean(field_id: str, value: Any) -> str:
     kind = type_of(field_id)
     if kind is FieldType.CHECKBOX:
         return _checked(field_id, value)
-    text = "" if value is None else texts.line(str(value))
+    text = "" if value is None else plain_text.line(str(value))
     if not text:
         return ""
     if kind is FieldType.NUMBER:

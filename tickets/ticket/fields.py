@@ -24,7 +24,7 @@ from portal import plain_text
 from portal.errors import Invalid
 from portal.web import locales
 from portal.web.locales import in_sentence
-from tickets.ticket import custom_values, texts
+from tickets.ticket import custom_values
 
 # --- values ---
 
@@ -124,7 +124,7 @@ class Rating(ChoiceValue):
 
 def title(text: str) -> str:
     """Return a title as it is stored: one line. Raises Invalid where it shows nothing or is too long."""
-    stored = texts.line(text)
+    stored = plain_text.line(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid(_("A ticket needs a title."), field="title")
     return _within(stored, TITLE_LIMIT, "title")
@@ -132,12 +132,12 @@ def title(text: str) -> str:
 
 def description(text: str) -> str:
     """Return a description as it is stored, perhaps empty. Raises Invalid where it is too long."""
-    return _within(texts.block(text), DESCRIPTION_LIMIT, "description")
+    return _within(plain_text.block(text), DESCRIPTION_LIMIT, "description")
 
 
 def comment(text: str) -> str:
     """Return a comment as it is stored. Raises Invalid where it shows nothing or is too long."""
-    stored = texts.block(text)
+    stored = plain_text.block(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid(_("Write something first."), field="body")
     return _within(stored, COMMENT_LIMIT, "body")
@@ -159,7 +159,7 @@ def tag_list(text: str) -> list[str]:
     """
     tags: list[str] = []
     for typed in text.split(","):
-        tag = texts.word(typed)
+        tag = plain_text.word(typed)
         if not tag and typed.strip():
             raise Invalid(_("A tag needs characters that can be seen."), field="tags")
         if not tag or tag in tags:
@@ -168,7 +168,7 @@ def tag_list(text: str) -> list[str]:
             told = {"tag": tag[:20], "count": len(tag), "limit": TAG_LIMIT}
             sentence = _("The tag “%(tag)s…” has %(count)s characters; %(limit)s are allowed.")
             raise Invalid(sentence % told, field="tags")
-        if texts.REPLACEMENT in tag:
+        if plain_text.REPLACEMENT in tag:
             sentence = _("The tag “%(tag)s” contains a character that cannot be stored, shown as �.")
             raise Invalid(sentence % {"tag": tag}, field="tags")
         if not _TAG.match(tag):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from portal import zones
+from portal import clock
 from portal.dynamo.store import Action
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import fields, stored
@@ -65,7 +65,7 @@ def forgotten(summary: SummaryItem, before: str, *, zone: str) -> tuple[dict[str
 
 def counted_in(tenant: TenantContext) -> str | None:
     """Return the time zone in which new tickets are counted, None for UTC."""
-    return tenant.zone if tenant.zone != zones.UTC_NAME else None
+    return tenant.zone if tenant.zone != clock.UTC_NAME else None
 
 
 def counted(kind: str, at: str, *, zone: str, by: int = 1) -> Action:

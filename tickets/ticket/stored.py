@@ -22,12 +22,11 @@ from pynamodb.attributes import (
 from pynamodb.constants import MAP
 from pynamodb.expressions.condition import size
 
-from portal import zones
+from portal import clock
 from portal.dynamo.models import Item, KeepsUnknown, Kinds
 from portal.schema import keys as all_keys
 from portal.schema.access_patterns import declare_keys
-from portal.schema.registry import Grant, declare
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Grant, Index, Table, declare
 from tickets.ticket.fields import FIELDS, Channel
 
 # A list row, and nothing else: each projected attribute is written to both indexes on every change.
@@ -259,7 +258,7 @@ COMMENTED, RECEIVED, RESOLVED, REOPENED = "c", "q", "r", "o"
 
 def day_count(kind: str, at: str, zone: str) -> str:
     """Return the name under which a summary's `days` counts an event on its day in a time zone: "2026-11-20c"."""
-    return zones.day_of(at, zone) + kind
+    return clock.day_of(at, zone) + kind
 
 
 class TextsAttribute(Attribute[dict[str, str]]):

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from django.utils.translation import gettext, gettext_noop
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item
 from tenants.tenancy.context import TenantContext
 from tickets.desk import comment_changes, timelines
-from tickets.ticket import fields, stored, texts
+from tickets.ticket import fields, stored
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, FIELDS, REQUESTER, TITLE, Status, TicketField, Values
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, ChangeMap, CounterItem, SummaryItem
 
@@ -272,7 +272,7 @@ class PastFilter:
         told = cls(**{name: params.get(name, "").strip() for name in NAMES})
         if told.status and told.status not in {status.value for status in Status}:
             raise fields.no_such(fields.STATUS)
-        return cls(told.status, told.assignee, texts.word(told.tag), told.changed and "yes")
+        return cls(told.status, told.assignee, plain_text.word(told.tag), told.changed and "yes")
 
     @property
     def params(self) -> dict[str, str]:

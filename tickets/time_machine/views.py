@@ -11,8 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal import clock
 from portal.errors import Invalid
 from portal.web import moments
-from portal.web.access import member
-from portal.web.costs import costs, counted
+from portal.web.access import costs, counted, member
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role

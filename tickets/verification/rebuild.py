@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from portal import zones
+from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Condition, Store, chunked
@@ -131,7 +131,7 @@ def _move(store: Store, epoch: int, zone: str, several: list[range]) -> int:
     their numbers: tickets of near numbers count on the same days, so that the worker writes each day's counts seldom.
     """
     condition: Condition = SummaryItem.pk.exists() & (SummaryItem.epoch.does_not_exist() | (SummaryItem.epoch < epoch))
-    in_zone: Action = SummaryItem.zone.set(zone) if zone != zones.UTC_NAME else SummaryItem.zone.remove()
+    in_zone: Action = SummaryItem.zone.set(zone) if zone != clock.UTC_NAME else SummaryItem.zone.remove()
     actions = [SummaryItem.epoch.set(epoch), SummaryItem.count_form.set(ticket_keys.COUNT_FORM), in_zone]
     touch = store.updating(SummaryItem, ticket_keys.SUMMARY, actions, condition=condition)
     read = fan_out([partial(recounting.images, store, numbers) for numbers in several])

@@ -16,7 +16,7 @@ from portal.errors import Unavailable
 from portal.management.command import PortalCommand
 from portal.schema import registry
 from portal.schema.access_patterns import cost
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
 from portal.streams.watermark import LATE_SECONDS

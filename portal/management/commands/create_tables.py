@@ -13,7 +13,7 @@ from portal.management.command import PortalCommand
 from portal.plain_text import amount
 from portal.schema import registry
 from portal.schema.access_patterns import cost
-from portal.schema.tables import Table
+from portal.schema.registry import Table
 from portal.streams import stream_source
 from portal.web import checks
 

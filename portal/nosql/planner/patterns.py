@@ -16,7 +16,7 @@ from portal.dynamo.client import Item
 from portal.dynamo.models import ByIndex
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Page, Store
-from portal.schema.tables import Index
+from portal.schema.registry import Index
 
 SEPARATOR: Final = "/"  # between the parts of a synthetic pk such as tenant/user
 SORT_KEY_LIMIT: Final = 1024  # bytes; AWS, "Quotas in Amazon DynamoDB"

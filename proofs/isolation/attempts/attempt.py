@@ -17,7 +17,7 @@ from delivery.outbox import stored as outbox_keys
 from delivery.outbox.stored import OUTBOX
 from portal.isolation.policies import TAG
 from portal.schema import registry
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 from proofs.isolation import keys, oracle
 from proofs.isolation.targets import Target
 from tenants.sign_in.stored import USERS, email_key, user_key

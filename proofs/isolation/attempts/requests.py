@@ -16,7 +16,7 @@ from django.conf import settings
 from portal.dynamo import client
 from portal.isolation import policies
 from portal.schema import registry
-from portal.schema.tables import Index, Table
+from portal.schema.registry import Index, Table
 from proofs.isolation import keys, oracle
 from proofs.isolation.attempts.attempt import KEYS, SCRATCH_SORT, AttackAttempt, Draw, Key, impossible, no_text
 from tickets.ticket.stored import STATUS_UPDATED, TICKETS
