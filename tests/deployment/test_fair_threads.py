@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 
-from tests.browser.portal_process import Portal, serve
+from tests.support.deployed import Process, Version
 from tests.support.world import Browser, World
 
 THREADS = 4  # half of which one desk may have
@@ -69,13 +71,16 @@ def engine_in_front() -> Iterator[WaitingEngine]:
 
 
 @pytest.fixture
-def portal(engine_in_front: WaitingEngine, tmp_path: Path) -> Iterator[Portal]:
+def portal(engine_in_front: WaitingEngine, tmp_path: Path) -> Iterator[Process]:
     environ = {"DYNAMODB_ENDPOINT_URL": engine_in_front.url, "WEB_THREADS": str(THREADS), "DYNAMODB_READ_TIMEOUT": "60"}
-    with serve(tmp_path / "web.log", **environ) as portal:
+    with (
+        closing(Version("today", settings.BASE_DIR, os.environ | environ, tmp_path)) as version,
+        version.serving() as portal,
+    ):
         yield portal
 
 
-def ask(portal: Portal, browser: Browser, path: str) -> int:
+def ask(portal: Process, browser: Browser, path: str) -> int:
     connection = http.client.HTTPConnection(urlsplit(portal.url).netloc, timeout=120)
     cookie = browser.cookies[settings.SESSION_COOKIE_NAME].value
     connection.request("GET", path, headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"})
@@ -85,7 +90,7 @@ def ask(portal: Portal, browser: Browser, path: str) -> int:
 
 
 def test_a_desk_whose_partition_is_slow_holds_up_itself_alone(
-    world: World, engine_in_front: WaitingEngine, portal: Portal
+    world: World, engine_in_front: WaitingEngine, portal: Process
 ) -> None:
     bob, charlie = world.browser("bob"), world.browser("charlie")
     engine_in_front.tenant_id = world.tenants["acme"].tenant_id

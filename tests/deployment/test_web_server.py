@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,10 +19,9 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 
-from portal.engines.processes import Child
 from portal.web import gunicorn_config
-from tests.browser.portal_process import Portal, serve
-from tests.support.waiting import PATIENCE, wait_until
+from tests.support.deployed import GUNICORN, Process, Version
+from tests.support.waiting import wait_until
 
 THREADS = 2
 SLOW_CLIENTS = 3 * THREADS
@@ -32,13 +31,20 @@ HEAD = b"Host: 127.0.0.1\r\n"
 
 
 @pytest.fixture(scope="module")
-def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with serve(tmp_path_factory.mktemp("slow") / "web.log", WEB_THREADS=str(THREADS)) as portal:
+def version(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
+    environ = {**os.environ, "WEB_THREADS": str(THREADS)}
+    with contextlib.closing(Version("today", settings.BASE_DIR, environ, tmp_path_factory.mktemp("slow"))) as version:
+        yield version
+
+
+@pytest.fixture(scope="module")
+def portal(version: Version) -> Iterator[Process]:
+    with version.serving() as portal:
         yield portal
 
 
 @contextlib.contextmanager
-def connections(portal: Portal, first: bytes, *, receive_buffer: int | None = None) -> Iterator[list[socket.socket]]:
+def connections(portal: Process, first: bytes, *, receive_buffer: int | None = None) -> Iterator[list[socket.socket]]:
     """Yield open connections on which `first` was sent and nothing is read."""
     address = urlsplit(portal.url)
     with contextlib.ExitStack() as stack:
@@ -54,7 +60,7 @@ def connections(portal: Portal, first: bytes, *, receive_buffer: int | None = No
 
 
 def answered(
-    portal: Portal, path: str = "/healthz", keep_going: list[socket.socket] | None = None, requests: int = REQUESTS
+    portal: Process, path: str = "/healthz", keep_going: list[socket.socket] | None = None, requests: int = REQUESTS
 ) -> int:
     """Count the requests that get their answer while the slow clients send one byte more before each."""
     count = 0
@@ -79,14 +85,14 @@ def answered(
     ],
     ids=["idle", "dripped headers", "a slow body", "chunks that never end"],
 )
-def test_clients_that_send_slowly_stall_nobody(portal: Portal, begun: bytes) -> None:
+def test_clients_that_send_slowly_stall_nobody(portal: Process, begun: bytes) -> None:
     with connections(portal, begun) as clients:
         keep_going = clients if begun else []
         assert answered(portal, keep_going=keep_going) == REQUESTS
         assert answered(portal, "/login/", keep_going=keep_going) == REQUESTS
 
 
-def test_clients_that_do_not_read_stall_nobody(portal: Portal) -> None:
+def test_clients_that_do_not_read_stall_nobody(portal: Process) -> None:
     # Sixty answers each, 10 MB and more than the kernel keeps for a client, and so many requests of others that a
     # thread has come to each of those.
     request = f"GET {LARGE} HTTP/1.1\r\n".encode() + HEAD + b"\r\n"
@@ -95,27 +101,27 @@ def test_clients_that_do_not_read_stall_nobody(portal: Portal) -> None:
     assert answered(portal, LARGE) == REQUESTS
 
 
-def test_a_request_in_pieces_is_answered_when_it_is_whole(portal: Portal) -> None:
+def test_a_request_in_pieces_is_answered_when_it_is_whole(portal: Process) -> None:
     with connections(portal, b"GET /healthz HT") as clients:
         time.sleep(0.2)
         clients[0].sendall(b"TP/1.1\r\n" + HEAD + b"Connection: close\r\n\r\n")
         assert clients[0].makefile("rb").read().startswith(b"HTTP/1.1 200 OK")
 
 
-def test_an_upload_is_refused_when_its_length_is_known(portal: Portal) -> None:
+def test_an_upload_is_refused_when_its_length_is_known(portal: Process) -> None:
     head = b"POST /login/ HTTP/1.1\r\n" + HEAD + b"Content-Length: 150000000\r\n\r\n"
     with connections(portal, head) as clients:
         clients[0].settimeout(240)
         assert clients[0].recv(100).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_form_with_files_up_to_its_limit_reaches_django_and_a_larger_one_gets_a_page(portal: Portal) -> None:
+def test_a_form_with_files_up_to_its_limit_reaches_django_and_a_larger_one_gets_a_page(portal: Process) -> None:
     assert uploaded(portal, settings.FORM_FILES_BYTES - 1000)[0] == 403, "only the token of the form is missing"
     status, page = uploaded(portal, settings.FORM_FILES_BYTES + 100_000)
     assert (status, "is larger than 6 MB" in page) == (413, True)
 
 
-def uploaded(portal: Portal, size: int) -> tuple[int, str]:
+def uploaded(portal: Process, size: int) -> tuple[int, str]:
     """Send a form with a file without JavaScript, as a browser does; return the status of the answer and its page."""
     part = b'--x\r\nContent-Disposition: form-data; name="attached"; filename="a.bin"\r\n\r\n'
     connection = http.client.HTTPConnection(str(urlsplit(portal.url).netloc), timeout=120)
@@ -171,7 +177,7 @@ TWO_ENDS: Final = {
 }
 
 
-def whole_answer(portal: Portal, sent: bytes) -> bytes:
+def whole_answer(portal: Process, sent: bytes) -> bytes:
     """What comes back until the server closes the connection."""
     address = urlsplit(portal.url)
     with socket.create_connection((str(address.hostname), address.port), timeout=240) as client:
@@ -181,7 +187,7 @@ def whole_answer(portal: Portal, sent: bytes) -> bytes:
 
 @pytest.mark.parametrize("kind", TWO_ENDS)
 def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_is_read(
-    portal: Portal, kind: str
+    portal: Process, kind: str
 ) -> None:
     answer = whole_answer(portal, TWO_ENDS[kind] + NEXT)
     assert answer.split()[1] == (b"501" if "nobody knows" in kind or "no chunks" in kind else b"400")
@@ -198,7 +204,7 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_behind_it
         POST + b"Content_Length: 99\r\nTransfer_Encoding: chunked\r\n\r\n",
     ],
 )
-def test_a_request_that_can_be_read_in_one_way_is_answered_and_so_is_the_next(portal: Portal, sent: bytes) -> None:
+def test_a_request_that_can_be_read_in_one_way_is_answered_and_so_is_the_next(portal: Process, sent: bytes) -> None:
     answer = whole_answer(portal, sent + NEXT)
     assert [line.split()[1] for line in answer.splitlines() if line.startswith(b"HTTP/1.1 ")] == [b"403", b"200"]
 
@@ -206,39 +212,38 @@ def test_a_request_that_can_be_read_in_one_way_is_answered_and_so_is_the_next(po
 # --- a server that stops ---
 
 
-@contextlib.contextmanager
-def slow_portal(folder: Path, change: str) -> Iterator[Portal]:
-    """A portal whose sign-in page notes each request that reaches it, and waits until there is a file `go_on`."""
-    (folder / "slow.py").write_text(
-        f"from portal.web import gunicorn_worker\n{change}\nfrom tests.settings import *\n"
-        "import threading, time, uuid\nfrom pathlib import Path\nfrom portal.load import tenant_limiter\n"
-        f"HERE = Path({str(folder)!r})\n"
-        "def work():\n"
-        "    tenant_limiter.stopping.wait()\n"
-        "    while not (HERE / 'go_on').exists(): time.sleep(0.01)\n"
-        "    time.sleep(1)\n"
-        "    (HERE / 'job').touch()\n"
-        "class Slow:\n"
-        "    def __init__(self, get): self.get = get\n"
-        "    def __call__(self, request):\n"
-        "        if request.path == '/login/':\n"
-        "            if not tenant_limiter.jobs:\n"
-        "                tenant_limiter.jobs.add(threading.Thread(target=work, daemon=True))\n"
-        "                [job.start() for job in tenant_limiter.jobs]\n"
-        "            (HERE / f'arrived-{uuid.uuid4()}').touch()\n"
-        "            while not (HERE / 'go_on').exists(): time.sleep(0.01)\n"
-        "        return self.get(request)\n"
-        "MIDDLEWARE = ['slow.Slow', *MIDDLEWARE]\n"
+# Behind what a test changes: the sign-in page notes each request that reaches it, and waits until
+# there is a file `go_on`. With the first request comes work that goes on beside requests.
+SLOW: Final = """
+import threading, time, uuid, portal.wsgi
+from portal.load import tenant_limiter
+def work():
+    tenant_limiter.stopping.wait()
+    while not (here / "go_on").exists(): time.sleep(0.01)
+    time.sleep(1)
+    (here / "job").touch()
+def slow(environ, start, answer=portal.wsgi.application):
+    if environ["PATH_INFO"] == "/login/":
+        if not tenant_limiter.jobs:
+            tenant_limiter.jobs.add(job := threading.Thread(target=work, daemon=True))
+            job.start()
+        (here / f"arrived-{uuid.uuid4()}").touch()
+        while not (here / "go_on").exists(): time.sleep(0.01)
+    return answer(environ, start)
+portal.wsgi.application = slow
+"""
+
+
+def slow_portal(version: Version, here: Path, change: str = "") -> contextlib.AbstractContextManager[Process]:
+    first = (
+        f"from pathlib import Path\nfrom portal.web import gunicorn_worker\nhere = Path({str(here)!r})\n{change}{SLOW}"
     )
-    environ = {"DJANGO_SETTINGS_MODULE": "slow", "PYTHONPATH": str(folder), "WEB_THREADS": str(THREADS)}
-    environ["GUNICORN_CMD_ARGS"] = "--graceful-timeout 300"
-    with serve(folder / "web.log", **environ) as portal:
-        yield portal
+    return version.serving(*GUNICORN, "--log-level=warning", "--workers=1", "--graceful-timeout=300", first=first)
 
 
-def test_a_request_that_takes_too_long_to_arrive_is_dropped(tmp_path: Path) -> None:
+def test_a_request_that_takes_too_long_to_arrive_is_dropped(version: Version, tmp_path: Path) -> None:
     with (
-        slow_portal(tmp_path, "gunicorn_worker.REQUEST_SECONDS = 0.5") as portal,
+        slow_portal(version, tmp_path, "gunicorn_worker.REQUEST_SECONDS = 0.5") as portal,
         connections(portal, b"GET / HTTP/1.1\r\n" + HEAD + b"X-Drip: ") as clients,
         contextlib.suppress(ConnectionResetError, BrokenPipeError),
     ):
@@ -246,10 +251,9 @@ def test_a_request_that_takes_too_long_to_arrive_is_dropped(tmp_path: Path) -> N
         assert clients[0].recv(1) == b""
 
 
-def stopping(portal: Portal, pool: ThreadPoolExecutor) -> Child:
-    """Send SIGTERM, and return when no new connection is taken."""
-    assert portal.child is not None
-    pool.submit(portal.child.stop, seconds=PATIENCE)
+def stopping(version: Version, portal: Process, pool: ThreadPoolExecutor) -> Future[int]:
+    """Send SIGTERM, and return when no new connection is taken; what is returned waits for the exit status."""
+    ended = pool.submit(version.stop, portal)
     address = urlsplit(portal.url)
 
     def is_refused() -> bool:
@@ -257,7 +261,7 @@ def stopping(portal: Portal, pool: ThreadPoolExecutor) -> Child:
             return client.connect_ex((str(address.hostname), address.port)) != 0
 
     wait_until(is_refused)
-    return portal.child
+    return ended
 
 
 def answers_to(clients: list[socket.socket]) -> list[tuple[bool, bool]]:
@@ -266,52 +270,53 @@ def answers_to(clients: list[socket.socket]) -> list[tuple[bool, bool]]:
     return [(whole.startswith(b"HTTP/1.1 200 OK\r\n"), b"\r\nConnection: close\r\n" in whole) for whole in wholes]
 
 
-def test_a_stopping_server_answers_what_clients_have_begun_to_send_and_then_ends(tmp_path: Path) -> None:
+def test_a_stopping_server_answers_what_clients_have_begun_to_send_and_then_ends(
+    version: Version, tmp_path: Path
+) -> None:
     # Of six whole requests two are at work and four wait for a thread; others have sent a part, or nothing yet.
     with (
-        slow_portal(tmp_path, "gunicorn_worker.LINGER_SECONDS = 300") as portal,
+        slow_portal(version, tmp_path, "gunicorn_worker.LINGER_SECONDS = 300") as portal,
         ThreadPoolExecutor() as pool,
         connections(portal, WHOLE) as complete,
         connections(portal, WHOLE[:30]) as partial,
         connections(portal, b"") as idle,
     ):
         wait_until(lambda: len([*tmp_path.glob("arrived-*")]) == THREADS)
-        child = stopping(portal, pool)
+        ended = stopping(version, portal, pool)
         for one, another in zip(partial, idle, strict=True):
             one.sendall(WHOLE[30:])
             another.sendall(WHOLE)
         (tmp_path / "go_on").touch()
         assert answers_to(complete + partial + idle) == [(True, True)] * 3 * SLOW_CLIENTS
-    assert child.poll() == 0
+    assert ended.result() == 0
     assert (tmp_path / "job").exists(), "what went on beside requests came to its end"
 
 
-def test_a_stopping_server_answers_those_who_wait_to_be_let_in(tmp_path: Path) -> None:
-    with slow_portal(tmp_path, "") as portal, ThreadPoolExecutor() as pool:
+def test_a_stopping_server_answers_those_who_wait_to_be_let_in(version: Version, tmp_path: Path) -> None:
+    with slow_portal(version, tmp_path) as portal, ThreadPoolExecutor() as pool:
         (tmp_path / "go_on").touch()
-        (worker,) = workers_of(portal)
+        worker = worker_of(portal)
         os.kill(worker, signal.SIGSTOP)
         with connections(portal, WHOLE) as clients:
-            assert portal.child is not None
-            pool.submit(portal.child.stop, seconds=PATIENCE)
+            ended = pool.submit(version.stop, portal)
             wait_until(lambda: has_pending(worker, signal.SIGTERM))
             os.kill(worker, signal.SIGCONT)
             assert answers_to(clients) == [(True, True)] * SLOW_CLIENTS
-    assert portal.child.poll() == 0
+    assert ended.result() == 0
 
 
-def test_a_stopping_server_does_not_wait_for_idle_connections(tmp_path: Path) -> None:
-    with slow_portal(tmp_path, "") as portal, ThreadPoolExecutor() as pool, connections(portal, b"") as idle:
-        child = stopping(portal, pool)
+def test_a_stopping_server_does_not_wait_for_idle_connections(version: Version, tmp_path: Path) -> None:
+    with slow_portal(version, tmp_path) as portal, ThreadPoolExecutor() as pool, connections(portal, b"") as idle:
+        ended = stopping(version, portal, pool)
         assert [client.recv(1) for client in idle] == [b""] * SLOW_CLIENTS
-    assert child.poll() == 0
+    assert ended.result() == 0
 
 
-def workers_of(portal: Portal) -> list[int]:
-    assert portal.child is not None
-    master = portal.child.pid
-    children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
-    return [int(pid) for pid in children if not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"/bin/sh\0")]
+def worker_of(portal: Process) -> int:
+    """The process that answers, waited for: the socket is there before it is."""
+    children = Path(f"/proc/{portal.pid}/task/{portal.pid}/children")
+    wait_until(children.read_text)
+    return int(children.read_text())
 
 
 def has_pending(process: int, number: int) -> bool:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,12 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from portal.engines import dynamodb_local
-from portal.engines.endpoint import free_port
 from portal.engines.engine_process import start_engine
-from portal.engines.processes import Child
-from tests.support.waiting import wait_until
+from tests.support.deployed import Version
 
 ROOT = Path(settings.BASE_DIR)
 GIVEN = {"SECRET_KEY": "0123456789abcdefghij" * 3, "CERTIFICATE_KEY": "ab" * 32}
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?:(:?[-?])([^}]*))?\}")
-# In one process, which takes a quarter of the time of four.
-SETUP = (
-    "import json, sys, portal.wsgi, django.core.management as m; [m.call_command(*l) for l in json.loads(sys.argv[1])]"
-)
 OURS = ("setup", "web", "stream", "dispatch", "delivery")
 
 
@@ -138,34 +133,21 @@ def test_with_empty_addresses_of_engines_the_processes_use_aws() -> None:
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the web process, started after the setup, with an embedded engine in the place of both."""
-    folder, port = tmp_path_factory.mktemp("compose"), free_port()
+    folder = tmp_path_factory.mktemp("compose")
     with start_engine() as engine:
         reached = dict.fromkeys(("DYNAMODB_ENDPOINT_URL", "SQS_ENDPOINT_URL", "S3_ENDPOINT_URL"), engine.endpoint_url)
         environ = {name: str(value) for name, value in read(**reached)["x-pooldesk"]["environment"].items()}
         environ |= {"PATH": os.environ["PATH"], "STATIC_ROOT": str(folder / "static"), "WEB_CONCURRENCY": "1"}
-        lines = {"collectstatic": ["--noinput"], **command_lines()}
-        setup = [[name, *options] for name, options in lines.items() if not name.startswith("run_")]
-        run = [sys.executable, "-c", SETUP, json.dumps(setup)]
+        # As the image has it, before the code is loaded.
+        run = [sys.executable, "manage.py", "collectstatic", "--noinput"]
         subprocess.run(run, cwd=ROOT, env=environ, check=True, capture_output=True, timeout=300)
-        (command,) = re.findall(r"^CMD (\[.+\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-        words = [sys.executable, *json.loads(command)[1:]]
-        words[words.index("--bind") + 1] = f"127.0.0.1:{port}"
-        with (folder / "web.log").open("wb") as output:
-            child = Child("web server", words, env=environ, output=output)
-            try:
-                address = f"http://127.0.0.1:{port}"
-                wait_until(lambda: answers(address) or child.poll() is not None)
-                assert child.poll() is None, (folder / "web.log").read_text()
-                yield address
-            finally:
-                child.stop(seconds=60)
-
-
-def answers(address: str) -> bool:
-    try:
-        return bool(urllib.request.urlopen(f"{address}/healthz", timeout=10).status == 200)
-    except OSError:
-        return False
+        with closing(Version("compose", ROOT, environ, folder)) as version:
+            version.run(*([name, *line] for name, line in command_lines().items() if not name.startswith("run_")))
+            (command,) = re.findall(r"^CMD (\[.+\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+            words = json.loads(command)[2:]
+            del words[(bind := words.index("--bind")) : bind + 2]  # it is free to serve at another port
+            with version.serving(*words) as web:
+                yield web.url
 
 
 def test_the_web_process_is_ready_and_shows_the_page_to_sign_in_without_tls(web: str) -> None:

@@ -16,11 +16,13 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from portal.engines.endpoint import LOOPBACK, free_port
+from portal.engines.endpoint import LOOPBACK, free_port, port_obstacle
+from tests.support.waiting import wait_until
 
 PEOPLE: Final = ("alice", "bob", "vera")  # of the desk Acme
 PASSWORD: Final = "demo-pass-123"
 SCOPES: Final = "tickets:read,tickets:write,comments:write,webhooks:manage"
+GUNICORN: Final = ("gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi")
 LEASE_SECONDS: Final = "2"  # after which another stream worker goes on for one that was killed
 
 # Loads the code once; each process is forked from there, as gunicorn's own are, and is in all else as it is deployed.
@@ -47,14 +49,18 @@ else:
     sys.exit()
 os.setsid()
 print(os.getpid(), flush=True)
-lines, log = asked
+lines, log, first = asked
 for number, name in enumerate((os.devnull, log + ".out", log + ".err")):
     os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
+exec(first)
 for line in lines:
     if line[0] == "gunicorn":
         sys.argv = line
         gunicorn.app.wsgiapp.run()
-    management.call_command(*line)
+    elif line[0] == "manage.py":
+        management.execute_from_command_line(line)
+    else:
+        management.call_command(*line)
 """
 
 
@@ -71,15 +77,20 @@ class Process:
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
 
+    @property
+    def errors(self) -> str:
+        return self.log.with_suffix(".err").read_text()
+
 
 class Version:
-    """One version of the code, and the processes of it, which end with `close`."""
+    """One version of the code, and the processes of it, which end with `close`.
+
+    Processes may be told what they do first, as code: to change settings, or what a test wants to be slow.
+    """
 
     def __init__(self, name: str, tree: Path, environ: dict[str, str], logs: Path) -> None:
         self.name, self.tree, self._logs, self._number = name, tree, logs, count()
-        self._environ = {
-            "NEW_PASSWORD": PASSWORD, **environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DEBUG": "false",
-        }  # fmt: skip
+        self._environ = {"NEW_PASSWORD": PASSWORD, **environ}
         self._processes: list[Process] = []
 
     @cached_property
@@ -98,11 +109,11 @@ class Version:
         asked.flush()
         return int(told.readline())
 
-    def run(self, *lines: list[str]) -> str:
+    def run(self, *lines: list[str], first: str = "") -> str:
         """Run management commands in one process, and return what they print."""
-        process = self._start("commands", *lines)
+        process = self._start("commands", *lines, first=first)
         status, printed = self._ask(process.pid), process.log.with_suffix(".out").read_text()
-        assert status == 0, f"{self.name}: {printed}{process.log.with_suffix('.err').read_text()}"
+        assert status == 0, f"{self.name}: {printed}{process.errors}"
         return printed
 
     def start(self) -> int:
@@ -116,17 +127,28 @@ class Version:
             self._processes.append(self._start(name, [f"run_{name}", *options, "--metrics", "0"]))
         return web.port
 
-    def web(self) -> Process:
-        """Start a web server."""
+    def web(self, *line: str, first: str = "") -> Process:
+        """Start a web server, by this command line or as it is deployed, which answers after a moment."""
         port = free_port()
-        line = ["gunicorn", "--config", "python:portal.web.gunicorn_config", "portal.wsgi", "--log-level=warning"]
-        web = self._start("web", [*line, "--bind", f"{LOOPBACK}:{port}", "--workers", "1"], port=port)
+        line = line or (*GUNICORN, "--log-level=warning", "--workers=1")
+        web = self._start("web", [*line, f"--bind={LOOPBACK}:{port}"], port=port, first=first)
         self._processes.append(web)
         return web
 
-    def _start(self, kind: str, *lines: list[str], port: int = 0) -> Process:
+    @contextmanager
+    def serving(self, *line: str, first: str = "") -> Iterator[Process]:
+        """Have a web server that answers, meanwhile."""
+        web = self.web(*line, first=first)
+        try:
+            wait_until(lambda: port_obstacle(web.port))
+            yield web
+        finally:
+            if web in self._processes:
+                self.stop(web)
+
+    def _start(self, kind: str, *lines: list[str], port: int = 0, first: str = "") -> Process:
         log = self._logs / f"{self.name}-{kind}-{next(self._number)}"
-        return Process(kind, self._ask([lines, str(log)]), log, port)
+        return Process(kind, self._ask([lines, str(log), first]), log, port)
 
     def stop(self, process: Process) -> int:
         """End a process as a deployment does; its exit status."""
