@@ -1,4 +1,4 @@
-"""The portal on a free port of loopback, in a thread of this process: another would take seconds to load what tests have.
+"""The portal on a free port of loopback, in a thread of this process: another would take seconds to load all again.
 
 tests/support/deployed.py has it under gunicorn, as it is served.
 """
