@@ -28,6 +28,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -93,6 +94,7 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Change the address, the description and the events of an endpoint."""
     stored = endpoints.find(request.tenant.repository, endpoint)
     form = EndpointForm(request.POST) if request.method == "POST" else EndpointForm.of(stored)
+    status = 422 if form.is_bound else 200
     if request.method == "POST" and form.is_valid():
         version = form.cleaned_data["version"] or 0
         try:
@@ -104,12 +106,14 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
                 by=actor_of(request),
             )
         except Conflict as error:
+            status = 409
             form.add_error(None, error.message)
+            put_on_newer(form, EndpointForm.of(stored))
         else:
             messages.success(request, _("Endpoint saved."))
             return redirect("delivery:webhook", endpoint)
     page = {"form": form, "receiver": settings.WEBHOOK_RECEIVER, "endpoint": presenters.endpoint(stored)}
-    return render(request, "webhooks/endpoint_form.html", page, status=422 if form.is_bound else 200)
+    return render(request, "webhooks/endpoint_form.html", page, status=status)
 
 
 @member(Role.ADMIN)

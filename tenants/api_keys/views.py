@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
 from tenants.api_keys.scopes import Scope
@@ -134,6 +135,7 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
     """Change a key's name, what it may do, from where, and for how long."""
     stored = key_changes.find(request.tenant.repository, api_key)
     form = KeyForm(request.POST, key=stored) if request.method == "POST" else KeyForm.of(stored)
+    status = 422 if form.is_bound else 200
     if request.method == "POST" and form.is_valid():
         version = form.cleaned_data["version"] or 0
         try:
@@ -141,12 +143,13 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
                 request.tenant, prefix=api_key, choice=form.choice, version=version, by=actor_of(request)
             )
         except Conflict as error:
+            status = 409
             form.add_error(error.field, error.message)
+            put_on_newer(form, KeyForm.of(stored))
         else:
             messages.success(request, _("Key saved."))
             return redirect("tenants:api_key", api_key)
-    page = {"form": form, "key": shown_key(stored)}
-    return render(request, "api_keys/form.html", page, status=422 if form.is_bound else 200)
+    return render(request, "api_keys/form.html", {"form": form, "key": shown_key(stored)}, status=status)
 
 
 @member(Role.ADMIN)

@@ -14,7 +14,7 @@ from tenants.tenancy.context import ZONE
 
 
 class DeskForm(forms.Form):
-    """Take a tenant's name and slug. One that was left as the page showed it is not in the form's `changed_data`."""
+    """Take a tenant's name and slug."""
 
     name = forms.CharField(label=gettext_lazy("Name"), max_length=80, show_hidden_initial=True)
     slug = forms.SlugField(
@@ -38,6 +38,7 @@ class SignInDemandForm(forms.Form):
     demanded = forms.BooleanField(
         label=gettext_lazy("Members need a second factor"),
         required=False,
+        show_hidden_initial=True,
         help_text=gettext_lazy(
             "Who has none is led to add one at the next click, and does not get into the desk before. API keys "
             "go on working."
@@ -46,8 +47,7 @@ class SignInDemandForm(forms.Form):
 
 
 class DefaultsForm(forms.Form):
-    """Take defaults. A value that the form does not name, or that was left as the page showed it, keeps its own: it may
-    have been changed in another tab."""
+    """Take defaults."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -59,7 +59,7 @@ class DefaultsForm(forms.Form):
             self.fields[default.name] = choice
 
     def clean(self) -> dict[str, str]:
-        return {name: value for name, value in self.cleaned_data.items() if value and name in self.changed_data}
+        return {name: value for name, value in self.cleaned_data.items() if value}
 
 
 class CloseForm(forms.Form):

@@ -24,6 +24,7 @@ from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
 from portal.web import desk_prefix, locales
 from portal.web.access import costs, get_or_post, member, open_while_closing
+from portal.web.conflicts import put_on_stored
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
 from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
 from tenants.membership import invitations, members
@@ -47,16 +48,17 @@ from tenants.tenancy.roles import Role
 )
 @get_or_post
 def settings_page(request: TenantRequest) -> HttpResponse:
-    tenant = request.tenant
-    form = DeskForm(request.POST or None, initial={"name": tenant.name, "slug": tenant.slug})
+    tenant, stored = request.tenant, _desk_form(request.tenant)
+    form = DeskForm(request.POST) if request.method == "POST" else stored
 
     def save() -> None:
-        now = {"name": tenant.name, "slug": tenant.slug}
-        values = now | {name: form.cleaned_data[name] for name in form.changed_data}
-        desk_settings.rename(tenant, **values, by=actor_of(request))
-        desk_prefix.use(values["slug"])
+        desk_settings.rename(tenant, **form.cleaned_data, by=actor_of(request))
+        desk_prefix.use(form.cleaned_data["slug"])
 
-    return _saved(request, form, save, "tenants:settings") or _settings(request, form, _defaults_form(tenant))
+    is_stale = form.is_bound and put_on_stored(form, stored)
+    return _saved(request, form, save, "tenants:settings") or _settings(
+        request, form, _defaults_form(tenant), is_stale=is_stale
+    )
 
 
 @member(Role.OWNER)
@@ -76,8 +78,10 @@ def change_defaults(request: TenantRequest) -> HttpResponse:
     def save() -> None:
         desk_settings.change_defaults(tenant, values=form.cleaned_data, by=actor_of(request))
 
-    desk_form = DeskForm(initial={"name": tenant.name, "slug": tenant.slug})
-    return _saved(request, form, save, "tenants:settings") or _settings(request, desk_form, form)
+    is_stale = put_on_stored(form, _defaults_form(tenant))
+    return _saved(request, form, save, "tenants:settings") or _settings(
+        request, _desk_form(tenant), form, is_stale=is_stale
+    )
 
 
 def _saved(request: TenantRequest, form: Form, save: Callable[[], object], page: str) -> HttpResponse | None:
@@ -93,6 +97,10 @@ def _saved(request: TenantRequest, form: Form, save: Callable[[], object], page:
     return redirect(page)
 
 
+def _desk_form(tenant: TenantContext) -> DeskForm:
+    return DeskForm(initial={"name": tenant.name, "slug": tenant.slug})
+
+
 def _defaults_form(tenant: TenantContext) -> DefaultsForm:
     return DefaultsForm(
         initial={
@@ -102,7 +110,7 @@ def _defaults_form(tenant: TenantContext) -> DefaultsForm:
     )
 
 
-def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsForm) -> HttpResponse:
+def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsForm, *, is_stale: bool) -> HttpResponse:
     tenant = request.tenant
     reads: list[Callable[[], Any]] = [
         lambda: tenant_directory.get(tenant.tenant_id),
@@ -112,8 +120,8 @@ def _settings(request: TenantRequest, form: DeskForm, defaults_form: DefaultsFor
     owners = [one for one in known.people if one.role is Role.OWNER]
     page: dict[str, Any] = {"form": form, "defaults_form": defaults_form, "owners": owners, "stored": stored}
     page["has_more_members"] = not known.is_all
-    failed = form.is_bound or defaults_form.is_bound
-    return render(request, "tenants/settings.html", page, status=422 if failed else 200)
+    status = 409 if is_stale else 422 if form.is_bound or defaults_form.is_bound else 200
+    return render(request, "tenants/settings.html", page, status=status)
 
 
 FIRST: Final = 10
@@ -137,7 +145,9 @@ def sign_in_page(request: TenantRequest) -> HttpResponse:
     """Show whether a second factor is demanded, and who has none: one Query of members, then one BatchGetItem of their
     accounts. Since each account costs half a unit, the first page has FIRST members, and those behind it ACCOUNTS."""
     tenant = request.tenant
-    form = SignInDemandForm(request.POST or None, initial={"demanded": tenant.needs_second_factor})
+    stored = SignInDemandForm(initial={"demanded": tenant.needs_second_factor})
+    form = SignInDemandForm(request.POST) if request.method == "POST" else stored
+    is_stale = form.is_bound and put_on_stored(form, stored)
 
     def save() -> None:
         desk_settings.demand_second_factor(tenant, demanded=form.cleaned_data["demanded"], by=actor_of(request))
@@ -149,7 +159,8 @@ def sign_in_page(request: TenantRequest) -> HttpResponse:
     known = accounts.find_all([m.id for m in people])
     without = [m for m in people if m.id not in known or not known[m.id].second_factors]
     page = {"form": form, "without": without, "total": len(people), "after": after, "more": more}
-    return render(request, "tenants/settings_sign_in.html", page, status=422 if form.errors else 200)
+    status = 409 if is_stale else 422 if form.errors else 200
+    return render(request, "tenants/settings_sign_in.html", page, status=status)
 
 
 USAGE_MINUTES: Final = 15

@@ -238,9 +238,10 @@ def _is_address(text: str) -> bool:
 
 
 class RoleForm(forms.Form):
-    """Take the new role of a member."""
+    """Take the new role of a member, and the one that the page showed."""
 
     role = forms.ChoiceField(choices=[(role.value, role.label) for role in MEMBER_ROLES])
+    seen = forms.ChoiceField(choices=[(role.value, role.label) for role in MEMBER_ROLES], required=False)
 
 
 class ProfileForm(forms.Form):
@@ -283,6 +284,8 @@ class ProfileForm(forms.Form):
         }
         for name in ("zone", "language"):
             self.initial[name] = self.initial.get(name) or accounts.DESK
+        for field in self.fields.values():
+            field.show_hidden_initial = True
 
     def clean_language(self) -> str:
         chosen: str = self.cleaned_data["language"]
@@ -299,4 +302,5 @@ class SignatureForm(forms.Form):
             "It stands under your public replies, as they leave by mail, above the desk's own. Plain text."
         ),
         widget=forms.Textarea(attrs={"rows": 4, "data-characters": str(own_profile.SIGNATURE_LIMIT)}),
+        show_hidden_initial=True,
     )

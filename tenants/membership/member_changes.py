@@ -268,8 +268,8 @@ def _entry(
     return AuditEntry(tenant_id, action, by, "user", user_id, email, was, now)
 
 
-def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> Member:
-    """Give a member another role, and return the member as it was.
+def change_role(tenant: TenantContext, *, user_id: str, to: Role, seen: Role | None = None, by: Actor) -> Member:
+    """Give a member who still has the role that was `seen` another one, and return the member as it was.
 
     Raises NotFound, Invalid for the role that the member has, Forbidden above one's own role, and Conflict for the only
     owner or if somebody else was faster.
@@ -277,6 +277,9 @@ def change_role(tenant: TenantContext, *, user_id: str, to: Role, by: Actor) -> 
     person = member_to_change(tenant, user_id)
     if not tenant.role.at_least(to):
         raise Forbidden(_("Only %(role)s can make somebody %(role)s.") % {"role": to.with_article})
+    if seen not in (None, person.role, to):
+        now = {"name": person.name, "role": person.role.with_article}
+        raise Conflict(_("Somebody else has just made %(name)s %(role)s. Choose the role again to replace that.") % now)
     if person.role is to:
         raise Invalid(_("%(name)s is already %(role)s.") % {"name": person.name, "role": to.with_article})
     commit(tenant.tenant_id, person, to=to, action=AuditAction.MEMBER_ROLE_CHANGED, by=by, context=tenant)

@@ -85,9 +85,11 @@ def change_role(request: TenantRequest, user: str) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
         return _back_with(request, Invalid(_("Choose a role from the list.")))
-    to = Role(form.cleaned_data["role"])
+    to, seen = Role(form.cleaned_data["role"]), form.cleaned_data["seen"]
     try:
-        changed = member_changes.change_role(request.tenant, user_id=user, to=to, by=actor_of(request))
+        changed = member_changes.change_role(
+            request.tenant, user_id=user, to=to, seen=Role(seen) if seen else None, by=actor_of(request)
+        )
     except (Conflict, Forbidden, Invalid) as error:
         return _back_with(request, error)
     if user == request.tenant.user_id:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import costs, counted, get_or_post, in_person, member, signed_in
+from portal.web.conflicts import put_on_stored
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
 from tenants.sign_in.accounts import Profile
@@ -39,18 +40,19 @@ def profile(request: SignedInRequest) -> HttpResponse:
     if request.method != "POST":
         return _page(request)
     form = ProfileForm(request.POST)
+    is_stale = put_on_stored(form, _stored(request))
     if form.is_valid():
         chosen = {name: value for name, value in form.cleaned_data.items() if name != "name"}
         try:
             profile, by = Profile(**chosen), actor_of(request)
-            desks = own_profile.change(user.id, name=form.cleaned_data["name"], profile=profile, by=by)
+            desks = own_profile.change(user.id, name=form.cleaned_data["name"], profile=profile, by=by, made_from=user)
         except (Invalid, Conflict) as error:
             form.add_error(error.field or None, error.message)
         else:
             counted(request, desks)
             messages.success(request, _("Your profile is saved."))
             return redirect("tenants:profile")
-    return _page(request, form, status=422)
+    return _page(request, form, status=409 if is_stale else 422)
 
 
 @signed_in
@@ -73,11 +75,12 @@ def found_zone(request: SignedInRequest) -> HttpResponse:
 
 @in_person
 @member(Role.AGENT)
-@costs(get="audit chain", write="audit chain, audit row, member", trips=4, reads=2, writes=12)
+@costs(get="audit chain, member", write="audit chain, audit row, member", trips=5, reads=3, writes=12)
 @require_POST
 def signature(request: TenantRequest) -> HttpResponse:
     """Store the signature at this desk."""
     form = SignatureForm(request.POST)
+    is_stale = put_on_stored(form, SignatureForm(initial={"signature": own_profile.signature_of(request.tenant)}))
     if form.is_valid():
         try:
             own_profile.change_signature(request.tenant, form.cleaned_data["signature"], by=actor_of(request))
@@ -86,7 +89,7 @@ def signature(request: TenantRequest) -> HttpResponse:
         else:
             messages.success(request, _("Your signature at %(desk)s is saved.") % {"desk": request.tenant.name})
             return redirect("tenants:profile")
-    return _page(request, signature_form=form, status=422)
+    return _page(request, signature_form=form, status=409 if is_stale else 422)
 
 
 def _page(
@@ -96,8 +99,17 @@ def _page(
     signature_form: SignatureForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    tenant, user = request.tenant, request.user
+    tenant = request.tenant
     if signature_form is None and tenant is not None and tenant.is_agent:
         signature_form = SignatureForm(initial={"signature": own_profile.signature_of(tenant)})
-    form = form or ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))})
-    return render(request, "tenants/profile.html", {"form": form, "signature_form": signature_form}, status=status)
+    return render(
+        request,
+        "tenants/profile.html",
+        {"form": form or _stored(request), "signature_form": signature_form},
+        status=status,
+    )
+
+
+def _stored(request: SignedInRequest) -> ProfileForm:
+    user = request.user
+    return ProfileForm(initial={"name": user.name, **asdict(Profile.parse(user.profile))})

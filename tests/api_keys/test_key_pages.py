@@ -124,7 +124,7 @@ def test_an_edit_of_an_older_version_is_refused_and_keeps_what_was_typed(world: 
     values = {"name": "Other", "scopes": ["tickets:read"], "version": "1"}
     alice.send(at(key, "edit/"), values)
     page = alice.send(at(key, "edit/"), values | {"name": "Third"})
-    assert page.status_code == 422
+    assert page.status_code == 409
     assert page.context["form"]["name"].value() == "Third"
 
 

@@ -74,7 +74,16 @@ class ArticleForm(forms.Form):
 class SectionForm(forms.Form):
     """The name and description of a section."""
 
-    name = forms.CharField(label=_("Name"), widget=_line(NAME_LIMIT), error_messages={"required": _("Enter a name.")})
+    name = forms.CharField(
+        label=_("Name"),
+        widget=_line(NAME_LIMIT),
+        error_messages={"required": _("Enter a name.")},
+        show_hidden_initial=True,
+    )
     about = forms.CharField(
-        label=_("Description"), required=False, help_text=_("A sentence for readers."), widget=_line(ABOUT_LIMIT)
+        label=_("Description"),
+        required=False,
+        help_text=_("A sentence for readers."),
+        widget=_line(ABOUT_LIMIT),
+        show_hidden_initial=True,
     )

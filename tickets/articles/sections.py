@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.dynamo.store import Action, Transaction
-from portal.errors import Forbidden, Invalid, NotFound
+from portal.errors import Forbidden, Invalid, NotFound, Overtaken
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.tenancy.context import TenantContext
 from tickets.articles import catalogue, stored
@@ -45,12 +45,19 @@ def add(tenant: TenantContext, name: str, about: str = "", *, by: Actor) -> Sect
     return made
 
 
-def rename(tenant: TenantContext, section_id: str, name: str, about: str, *, by: Actor) -> None:
-    """Give a section another name and description. Raises Invalid, with the field; NotFound, Forbidden, Overtaken."""
+def rename(
+    tenant: TenantContext, section_id: str, name: str, about: str, *, seen: Section | None = None, by: Actor
+) -> None:
+    """Give a section another name and description, where it is still as it was `seen`.
+
+    Raises Invalid, with the field; NotFound, Forbidden, Overtaken.
+    """
     renamed = _cleaned(Section(section_id, name, about))
 
     def choose(sections: list[Section]) -> list[Section]:
         at = _place(sections, section_id)
+        if seen not in (None, sections[at]):
+            raise Overtaken(_("Somebody else has just changed this section. Please check and try again."))
         others = sections[:at] + sections[at + 1 :]
         named = _unlike(renamed, others)._replace(more=sections[at].more)
         return [*sections[:at], named, *sections[at + 1 :]]

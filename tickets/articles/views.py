@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -15,10 +16,12 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer, put_on_stored
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
 from tickets.articles.articles import Text
+from tickets.articles.catalogue import Section
 from tickets.articles.forms import ArticleForm, SectionForm
 from tickets.articles.stored import DraftItem, PublishedItem
 from tickets.search.views import place_for_a_search
@@ -151,7 +154,7 @@ def edit_article(request: TenantRequest, number: int) -> HttpResponse:
             return _publish(request, number, form.text, edit)
         article_changes.save(tenant, number, form.text, edit=edit, by=actor_of(request))
     except Overtaken:
-        return _overtaken_page(request, form, articles.draft(tenant, number))
+        return _overtaken_page(request, form, articles.draft(tenant, number), known)
     except (Invalid, Conflict) as error:
         return _form_page(request, form, draft, error)
     messages.success(request, _("Draft saved."))
@@ -180,7 +183,7 @@ def _form_page(
     error: Invalid | Conflict | None = None,
     *,
     preview: Text | None = None,
-    theirs: Text | None = None,
+    compared: dict[str, Any] | None = None,
 ) -> HttpResponse:
     if error is not None:
         field = getattr(error, "field", "") or ""
@@ -190,22 +193,22 @@ def _form_page(
         "article": presenters.shown(draft) if draft else None,
         "state": presenters.state(draft) if draft else None,
         "preview": {"title": preview.title, "body": markdown.render(preview.body)} if preview else None,
-        "compared": presenters.compared(theirs, form.text) if theirs else None,
+        "compared": compared,
     }
-    status = 409 if theirs or isinstance(error, Conflict) else 422 if form.errors else 200
+    status = 409 if compared or isinstance(error, Conflict) else 422 if form.errors else 200
     return render(request, "articles/form.html", context, status=status)
 
 
-def _overtaken_page(request: TenantRequest, form: ArticleForm, draft: DraftItem) -> HttpResponse:
+def _overtaken_page(
+    request: TenantRequest, form: ArticleForm, draft: DraftItem, known: Sequence[Section]
+) -> HttpResponse:
     """Show the form as it was sent, ready to replace what somebody else has saved, beside what that is."""
-    data = request.POST.copy()
-    data["version"] = str(int(draft.edit))
-    again = ArticleForm(data, sections=sections.listed(request.tenant))
-    again.is_valid()
-    again.add_error(
+    form.add_error(
         None, _("Somebody else has saved this article meanwhile. Save again to replace their text with yours.")
     )
-    return _form_page(request, again, draft, theirs=Text.of(draft))
+    theirs, text = Text.of(draft), form.text
+    put_on_newer(form, ArticleForm.of(theirs, int(draft.edit), known))
+    return _form_page(request, form, draft, compared=presenters.compared(theirs, text))
 
 
 @member(Role.AGENT)
@@ -390,17 +393,20 @@ def edit_section(request: TenantRequest, section: str) -> HttpResponse:
     known = next((one for one in sections.listed(request.tenant) if one.id == section), None)
     if known is None:
         raise NotFound(_("There is no such section."))
-    form = SectionForm(request.POST or None, initial={"name": known.name, "about": known.about})
+    stored = {"name": known.name, "about": known.about}
+    form = SectionForm(request.POST or None, initial=stored)
+    is_stale = form.is_bound and put_on_stored(form, SectionForm(initial=stored))
     if request.method == "POST" and form.is_valid():
         try:
             given = form.cleaned_data
-            sections.rename(request.tenant, section, given["name"], given["about"], by=actor_of(request))
+            sections.rename(request.tenant, section, given["name"], given["about"], seen=known, by=actor_of(request))
             messages.success(request, _("Changes saved."))
             return redirect("tickets:article_sections")
         except (Invalid, Conflict) as error:
             _blame(form, error)
     context = {"section": known, "form": form}
-    return render(request, "articles/section.html", context, status=422 if form.errors else 200)
+    status = 409 if is_stale else 422 if form.errors else 200
+    return render(request, "articles/section.html", context, status=status)
 
 
 @member(Role.ADMIN)

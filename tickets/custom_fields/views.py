@@ -13,12 +13,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import defining
 from tickets.custom_fields.definitions import FIELDS_LIMIT, KINDS_LIMIT, REQUIRED, CustomField, Definitions
 from tickets.custom_fields.forms import FieldForm, KindForm, MoveForm
-from tickets.desk_setup.forms import put_on_newer
 from tickets.ticket.custom_values import FieldType
 
 _PAGE: Final = "tickets:custom_fields"

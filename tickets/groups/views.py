@@ -19,6 +19,7 @@ from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
 from portal.web import locales
 from portal.web.access import costs, declare_cost, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
@@ -29,7 +30,6 @@ from tickets.desk import lists
 from tickets.desk.filters import TicketFilter
 from tickets.desk.ticket_presenters import queue_url
 from tickets.desk_setup import group_names, setup
-from tickets.desk_setup.forms import put_on_newer
 from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
 from tickets.groups import agent_changes, group_changes, roster
 from tickets.groups.agent_changes import MEMBERS_LIMIT

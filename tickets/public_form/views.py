@@ -20,6 +20,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import costs, get_or_post, member
 from portal.web.client_address import client_address
+from portal.web.conflicts import put_on_newer
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tenants.tenancy.roles import Role
@@ -29,7 +30,6 @@ from tickets.attachments.presenters import GUEST_FIELD
 from tickets.attachments.presenters import field as files_field
 from tickets.attachments.views import answer_guest_upload
 from tickets.custom_fields import definitions
-from tickets.desk_setup.forms import put_on_newer
 from tickets.outside import guest_access, looks, pages
 from tickets.outside.looks import Looks
 from tickets.public_form import challenges, form_settings, receiving

@@ -14,9 +14,10 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
-from portal.errors import Conflict, Forbidden, Invalid, Overtaken
+from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import markdown
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.membership import members
 from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.membership.members import AtHand
@@ -117,22 +118,17 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     if request.method == "POST":
         _refuse_changing(request, item)
     how: Any = {"people": people, "may_share": False, "is_new": False}
+    stored = ReadyAnswerForm(initial=initial_of(Given.of(item), int(item.version)), **how)
     if request.method != "POST":
-        form = ReadyAnswerForm(initial=initial_of(Given.of(item), int(item.version)), **how)
-        return _form_page(request, form, item, people=people)
+        return _form_page(request, stored, item, people=people)
     form = ReadyAnswerForm(request.POST, **how)
     if not form.is_valid() or request.POST.get("then") == "preview":
         return _form_page(request, form, item)
     try:
         version = form.cleaned_data["version"] or 0
         answer_changes.change(request.tenant, answer, form.given, version=version, by=actor_of(request))
-    except Overtaken as error:
-        data = request.POST.copy()
-        data["version"] = str(int(answer_reading.read(request.tenant, answer).version))
-        form = ReadyAnswerForm(data, **how)
-        form.is_valid()
-        return _form_page(request, form, item, error)
     except (Invalid, Conflict) as error:
+        put_on_newer(form, stored)
         return _form_page(request, form, item, error)
     messages.success(request, _("Answer saved."))
     return _to_list(shared=item.owner == DESK)

@@ -16,12 +16,12 @@ from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.schema.access_patterns import cost
 from portal.web.access import costs, declare_cost, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
-from tickets.desk_setup.forms import put_on_newer
 from tickets.replies import mail_settings, own_domain, ticket_links
 from tickets.replies.forms import LinksForm, MailForm, SenderForm
 from tickets.replies.mail_settings import MailSettings

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, Overtaken
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.requesters import naming, presenters, requester_changes, requester_list, requester_tickets, requesters
@@ -144,7 +145,10 @@ def edit_requester(request: TenantRequest, requester: str) -> HttpResponse:
                 by=actor_of(request),
             )
         except Overtaken:
-            return _overtaken_page(request, form, requester)
+            person = _found(request, requester)
+            said = _("Somebody else has changed this person meanwhile. Save again to replace their values.")
+            put_on_newer(form, RequesterForm.of(person))
+            return _form_page(request, form, person, Conflict(said))
         except (Invalid, Conflict) as error:
             return _form_page(request, form, _found(request, requester), error)
         messages.success(request, _("Changes saved."))
@@ -161,8 +165,6 @@ def _form_page(
     form: RequesterForm,
     person: Requester | None,
     error: Invalid | Conflict | None = None,
-    *,
-    now: list[tuple[str, str]] | None = None,
 ) -> HttpResponse:
     taken = ""
     if error is not None:
@@ -173,27 +175,9 @@ def _form_page(
         "form": form,
         "person": presenters.person(person) if person else None,
         "taken": taken,
-        "now": now or [],
     }
-    status = 409 if now or isinstance(error, Conflict) else 422 if form.is_bound else 200
+    status = 409 if isinstance(error, Conflict) else 422 if form.is_bound else 200
     return render(request, "requesters/form.html", context, status=status)
-
-
-def _overtaken_page(request: TenantRequest, form: RequesterForm, requester_id: str) -> HttpResponse:
-    """Show the form as it was sent, ready to be saved over what somebody else has made of the person meanwhile."""
-    person = _found(request, requester_id)
-    stored = RequesterForm.of(person)
-    now = [
-        (str(stored.fields[name].label), str(stored.initial[name]))
-        for name in ("name", "addresses", "organisation", "language", "notes")
-        if form.cleaned_data[name].strip() != stored.initial[name].strip()
-    ]
-    data = request.POST.copy()
-    data["version"] = str(person.version)
-    again = RequesterForm(data)
-    again.is_valid()
-    again.add_error(None, _("Somebody else has changed this person meanwhile. Save again to replace their values."))
-    return _form_page(request, again, person, now=now or [(_("Values"), _("As you have entered them."))])
 
 
 @member(Role.AGENT)

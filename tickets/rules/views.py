@@ -18,6 +18,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -25,7 +26,6 @@ from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.desk import changing, ticket_presenters
-from tickets.desk_setup.forms import put_on_newer
 from tickets.ready_answers import answer_reading
 from tickets.rules import presenters, rehearsal_requests, rule_changes, runs, stored
 from tickets.rules.forms import Offered, RuleForm

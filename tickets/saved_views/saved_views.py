@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.dynamo.store import Transaction
-from portal.errors import Conflict, Forbidden, Invalid, NotFound, TransactionRefused
+from portal.errors import Conflict, Forbidden, Invalid, NotFound, Overtaken, TransactionRefused
 from portal.schema import keys
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
@@ -153,12 +153,17 @@ def save(tenant: TenantContext, name: str, query: str, *, is_desks: bool, is_sta
     return made
 
 
-def change(tenant: TenantContext, view_id: str, *, name: str, query: str | None = None, by: Actor) -> None:
-    """Give a view another name and, where `query` is given, another list. Raises what `save` does, and NotFound."""
+def change(
+    tenant: TenantContext, view_id: str, *, name: str, query: str | None = None, seen: View | None = None, by: Actor
+) -> None:
+    """Give a view, where it is still as it was `seen`, another name and, where `query` is given, another list. Raises
+    what `save` does, NotFound, and Overtaken."""
     clean = _name(name)
 
     def put(views: list[View]) -> list[View]:
         at = _place(views, view_id)
+        if seen not in (None, views[at]):
+            raise Overtaken(_("Somebody else has just changed this view. Please check and try again."))
         changed = replace(views[at], name=clean, query=views[at].query if query is None else query)
         return [*views[:at], _unlike(changed, views[:at] + views[at + 1 :]), *views[at + 1 :]]
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_stored
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.desk.queue_presenters import QueueAddress
@@ -31,7 +32,10 @@ class ViewForm(forms.Form):
     """The name of a view; of a new one also for whom it is, where the person may choose that."""
 
     name = forms.CharField(
-        label=gettext_lazy("Name"), max_length=NAME_LIMIT, error_messages={"required": gettext_lazy("Enter a name.")}
+        label=gettext_lazy("Name"),
+        max_length=NAME_LIMIT,
+        error_messages={"required": gettext_lazy("Enter a name.")},
+        show_hidden_initial=True,
     )
     whose = forms.ChoiceField(
         label=gettext_lazy("Who sees it"),
@@ -108,26 +112,38 @@ def new_view(request: TenantRequest) -> HttpResponse:
 
 @member(Role.VIEWER)
 @costs(on="GET", get="agent, saved views", trips=1, reads=3)
-@costs(on="POST", get="agent, saved views", write="membership, saved views", trips=6, reads=6, writes=6)
+@costs(
+    on="POST",
+    get="agent, audit chain, saved views",
+    write="audit chain, audit row, membership, saved views",
+    trips=7,
+    reads=10,
+    writes=15,
+)
 @get_or_post
 def edit_view(request: TenantRequest, view: str) -> HttpResponse:
     """Rename a view."""
     stored = saved_views.read(request.tenant).get(view)
     if not saved_views.may_change(request.tenant, stored):
         raise Forbidden(_("Admins and owners change the views of the desk."))
-    form = ViewForm(request.POST or None, is_new=False, may_share=False, initial={"name": stored.name})
+    make = partial(ViewForm, is_new=False, may_share=False, initial={"name": stored.name})
+    form = make(request.POST or None)
+    is_stale = form.is_bound and put_on_stored(form, make())
     if request.method == "POST" and form.is_valid():
         try:
-            saved_views.change(request.tenant, view, name=form.cleaned_data["name"], by=actor_of(request))
+            saved_views.change(request.tenant, view, name=form.cleaned_data["name"], seen=stored, by=actor_of(request))
         except (Invalid, Conflict) as error:
             form.add_error("name" if error.field == "name" else None, error.message)
         else:
             messages.success(request, _("View saved."))
             return redirect("tickets:views")
-    return _form_page(request, form, QueueAddress.of_what_is_understood(stored.params), stored)
+    status = 409 if is_stale else 0
+    return _form_page(request, form, QueueAddress.of_what_is_understood(stored.params), stored, status=status)
 
 
-def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, view: View | None) -> HttpResponse:
+def _form_page(
+    request: TenantRequest, form: ViewForm, address: QueueAddress, view: View | None, *, status: int = 0
+) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
         "view": view,
@@ -135,7 +151,7 @@ def _form_page(request: TenantRequest, form: ViewForm, address: QueueAddress, vi
         "list_url": address.url(),
         "action": request.path + ("" if view else f"?{urlencode({n: v for n, v in address.params.items() if v})}"),
     }
-    return render(request, "saved_views/form.html", context, status=422 if form.errors else 200)
+    return render(request, "saved_views/form.html", context, status=status or (422 if form.errors else 200))
 
 
 @member(Role.VIEWER)
@@ -156,7 +172,13 @@ def step(request: TenantRequest, number: int, *, backwards: bool = False) -> Htt
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
+@costs(
+    get="agent, audit chain, saved views",
+    write="audit chain, audit row, membership, saved views",
+    trips=7,
+    reads=10,
+    writes=15,
+)
 @require_POST
 def move_view(request: TenantRequest, view: str) -> HttpResponse:
     """Move a view up or down among those of its owner."""
@@ -177,7 +199,13 @@ def star_view(request: TenantRequest, view: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
+@costs(
+    get="agent, audit chain, saved views",
+    write="audit chain, audit row, membership, saved views",
+    trips=7,
+    reads=10,
+    writes=15,
+)
 @require_POST
 def delete_view(request: TenantRequest, view: str) -> HttpResponse:
     gone = saved_views.delete(request.tenant, view, by=actor_of(request))

@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import costs, get_or_post, member
+from portal.web.conflicts import put_on_newer
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
-from tickets.desk_setup.forms import put_on_newer
 from tickets.sla import policy_versions
 from tickets.sla.forms import SlaForm
 from tickets.ticket.due_marks import TARGETS
