@@ -146,7 +146,8 @@ _ROUNDS: Final = 5  # of copying, while others go on renaming
 def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
     """Give the tenant another name, slug or both.
 
-    Raises Invalid, and Conflict if the slug is taken or somebody else was faster; `field` names the field at fault.
+    Raises Invalid, and Conflict if the slug is taken, the tenant is closed or somebody else was faster; `field` names
+    the field at fault.
     """
     name, slug = tenant_lifecycle.valid_name(name), tenant_directory.valid_slug(slug)
     stored = tenant_directory.get(tenant.tenant_id)
@@ -162,6 +163,7 @@ def rename(tenant: TenantContext, *, name: str, slug: str, by: Actor) -> None:
 
 
 def _rename(tenant: TenantContext, stored: TenantItem, name: str, slug: str, by: Actor) -> None:
+    tenant_directory.refuse_closed(stored)
     transaction = Transaction()
     unchanged = (TenantItem.name == stored.name) & (TenantItem.slug == stored.slug)
     unchanged &= TenantItem.status == stored.status  # the directory holds a copy of it

@@ -186,9 +186,10 @@ def change_limits(tenant_id: str, to: TenantLimits, *, seen: TenantLimits | None
 
     A limit below the number of members removes nobody and admits nobody.
 
-    Raises NotFound, Invalid, and Conflict if somebody else was faster.
+    Raises NotFound, Invalid, and Conflict if the tenant is closed, or somebody else was faster.
     """
     tenant = tenant_directory.get(tenant_id)
+    tenant_directory.refuse_closed(tenant)
     now = TenantLimits.of(tenant)
     if seen not in (None, now):
         raise Conflict(_(_CHANGED))

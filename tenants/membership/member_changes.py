@@ -62,9 +62,10 @@ def add(*, user: User, tenant: TenantItem, role: Role, by: Actor, reason: str = 
     """Make a person a member. Operators do this, by their admin or by commands.
 
     Where there is a reason, the owners get a mail with it. Raises Conflict if the person is a member already, or if
-    the tenant is full, and Forbidden where operators add themselves.
+    the tenant is full or closed, and Forbidden where operators add themselves.
     """
     _refuse_oneself(user.id, by)
+    tenant_directory.refuse_closed(tenant)
     transaction = Transaction()
     put_member(transaction, user=user, tenant=tenant, role=role)
     entry = _entry(tenant.tenant_id, AuditAction.MEMBER_ADDED, by, user.id, user.email, after=role, reason=reason)
@@ -171,10 +172,11 @@ def blame_standing(tenant: TenantContext, refused: TransactionRefused) -> None:
 def set_role(*, user_id: str, tenant_id: str, role: Role, seen: Role, by: Actor, reason: str = "") -> None:
     """Give a member another role. Operators do this; `seen` is the role that their form showed, `reason` as in `add`.
 
-    Raises Conflict for somebody who is no member, who no longer has the role `seen`, or who is the only owner, and
-    Forbidden as `add` does.
+    Raises Conflict for somebody who is no member, who no longer has the role `seen`, or who is the only owner, and in a
+    closed tenant; Forbidden as `add` does.
     """
     _refuse_oneself(user_id, by)
+    tenant_directory.refuse_closed(tenant_directory.get(tenant_id))
     person = _member(tenant_id, user_id)
     if person.role is not seen:
         raise Conflict(_(CHANGED))

@@ -98,10 +98,13 @@ def refuse_arriving(tenant: TenantItem) -> None:
 
 
 def refuse_closed(tenant: TenantItem) -> None:
-    """Raise Conflict for a tenant that is closed or being purged: nothing is added to it, by operators either."""
-    if tenant.status in (TenantStatus.CLOSING, TenantStatus.PURGING):
+    """Raise Conflict for a tenant that is closed or being purged: operators change nothing in it either."""
+    if tenant.status == TenantStatus.PURGING:
+        raise Conflict(f"{tenant.name} is being purged. Nothing in it can be changed.")
+    if tenant.status == TenantStatus.CLOSING:
         raise Conflict(
-            _("%(desk)s is %(status)s: nothing can be written to it.") % {"desk": tenant.name, "status": tenant.status}
+            f"{tenant.name} is closed, and nothing in it can be changed. Undo the closing first: in the admin, or by "
+            f"reopen_tenant {tenant.slug}."
         )
 
 

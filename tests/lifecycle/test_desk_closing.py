@@ -22,7 +22,7 @@ from tenants.tenancy.roles import Role
 from tests.support import mailing
 from tests.support.api_client import api_client
 from tests.support.commands import run
-from tests.support.operators import Operator, calls, make_operator, tenant_url, text_of
+from tests.support.operators import Operator, calls, make_operator, membership_url, tenant_url, text_of
 from tests.support.world import Browser, World
 
 NAMED = {"typed_name": "Acme", "reason": "We moved on."}
@@ -263,3 +263,46 @@ def test_the_commands_close_with_other_days_and_undo(world: World) -> None:
     assert status(world) == "active"
     assert run("reopen_tenant", "acme").status == 1
     assert run("close_tenant", "acme", "--days", "-1").status == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rename_tenant", "acme", "works"),
+        ("create_api_key", "--tenant", "acme", "--name", "Sync", "--scopes", "tickets:read"),
+        ("add_member", "charlie@example.com", "--tenant", "acme", "--role", "agent"),
+        ("reshard_tenant", "acme", "--shards", "2"),
+        ("place_tenant", "acme", "--on", "bridge"),
+        ("time_machine", "acme", "1", "--at", "2026-11-01T00:00:00", "--restore"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_change_nothing_in_a_closed_desk_and_name_the_way(world: World, command: tuple[str, ...]) -> None:
+    close(world)
+    ended = run(*command)
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith("Acme is closed, and nothing in it can be changed. Undo the closing first")
+    assert "reopen_tenant acme" in ended.err
+
+
+def test_operators_change_nothing_in_a_closed_desk_before_it_is_reopened(world: World) -> None:
+    make_operator()
+    close(world)
+    root, said = Operator.signed_in(), "Acme is closed, and nothing in it can be changed."
+    changes: list[tuple[str, Any]] = [
+        ("limits", lambda: root.fill(tenant_url(world, "acme"), plan="gold")),
+        ("role", lambda: root.fill(membership_url(world, "bob", "acme"), role="admin", why="Asked.")),
+        (
+            "member",
+            lambda: root.fill(
+                "/admin/tenants/membership/add/", who="charlie@example.com", where="acme", role="agent", why="Asked."
+            ),
+        ),
+        ("place", lambda: root.post("/admin/places/?tenant=acme", {"to": "bridge", "grace": "7", "reason": "Asked."})),
+        ("shards", lambda: root.post("/admin/shards/?tenant=acme", {"shards": "2", "reason": "Asked."})),
+    ]
+    assert [name for name, change in changes if said not in text_of(change())] == []
+    root.act(membership_url(world, "bob", "acme", "delete/"), "post")
+    assert not world.browser("bob").get("/tenants/").context["memberships"], "access can still be taken away"
+    root.act(tenant_url(world, "acme"), "_reopen")
+    assert run("add_member", "charlie@example.com", "--tenant", "acme", "--role", "agent").status == 0

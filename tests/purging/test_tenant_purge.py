@@ -380,7 +380,7 @@ def test_an_import_that_is_at_work_ends_and_all_that_it_has_written_is_found(
     monkeypatch.setattr(importer, "write", purged_meanwhile)
     ended = run("import_archive", path, "--tenant", "acme")
     assert (ended.status, "This desk is being deleted." in ended.err, len(written)) == (1, True, 2)
-    assert "nothing can be written to it" in run("import_archive", path, "--tenant", "acme").err
+    assert "Nothing in it can be changed" in run("import_archive", path, "--tenant", "acme").err
     item = purge_requests.PURGES.last(acme)
     purge(item, follower)
     assert left(acme) == []

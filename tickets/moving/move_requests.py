@@ -15,7 +15,7 @@ from portal.errors import Conflict, Invalid, NotFound, Unavailable
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction
 from tenants.tenancy import placements, tenant_directory
-from tenants.tenancy.stored import TenantItem, TenantStatus
+from tenants.tenancy.stored import TenantItem
 from tickets.moving import place_changes, stored
 from tickets.moving.stored import MoveItem
 from tickets.sharding import reshard_requests
@@ -30,8 +30,7 @@ def begin(
     where = placements.location(tenant)
     for place in (where.placement, to):
         _check_site(place)
-    if tenant.status == TenantStatus.PURGING:
-        raise Conflict(f"{tenant.name} is being purged.")
+    tenant_directory.refuse_closed(tenant)
     tenant_directory.refuse_arriving(tenant)
     if to == where.placement:
         raise Conflict(f"{tenant.name} lies there already.", field="to")

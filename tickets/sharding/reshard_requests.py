@@ -55,15 +55,15 @@ def forget(item: ReshardItem) -> None:
 def begin(tenant: TenantItem, *, shards: int, reason: str = "", by: Actor, holder: str = "") -> None:
     """Ask for a resharding of a tenant as stored. The stream worker carries it out, unless there is a `holder`.
 
-    Raises Invalid, and Conflict where one is running, the tenant has that many shards, or is being brought in.
+    Raises Invalid, and Conflict where one is running, the tenant has that many shards, is closed or is being brought
+    in.
     """
     if not 1 <= shards <= MOST_SHARDS:
         raise Invalid(f"Use 1-{MOST_SHARDS} shards.", field="shards")
     layout = ShardLayout.of(tenant)
     if layout.rests and layout.readers == shards:
         raise Conflict(f"{tenant.name} has {said(shards)} already.", field="shards")
-    if tenant.status == TenantStatus.PURGING:
-        raise Conflict(f"{tenant.name} is being purged.")
+    tenant_directory.refuse_closed(tenant)
     tenant_directory.refuse_arriving(tenant)
     item, actions, free = begun(tenant=tenant, to_shards=shards, reason=reason, by=by.email or by.origin, holder=holder)
     transaction = Transaction()

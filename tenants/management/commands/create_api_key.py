@@ -57,9 +57,10 @@ class Command(PortalCommand):
             addresses=_words(options["addresses"]),
             origins=_words(options["origins"]),
         )
-        tenant = context.for_system(tenant_directory.find(options["tenant"]))
+        tenant = tenant_directory.find(options["tenant"])
+        tenant_directory.refuse_closed(tenant)
         by = Actor(origin="create_api_key")
-        _, text = key_changes.create(tenant, choice=choice, request_id=uuid.uuid4().hex, by=by)
+        _, text = key_changes.create(context.for_system(tenant), choice=choice, request_id=uuid.uuid4().hex, by=by)
         self.stdout.write(text)
 
 

@@ -51,7 +51,10 @@ class Command(PortalCommand):
         parser.add_argument("--restore", action="store_true", help="restore them")
 
     def work(self, options: dict[str, Any]) -> None:
-        tenant = context.for_system(tenant_directory.find(options["tenant"]))
+        stored = tenant_directory.find(options["tenant"])
+        if options["restore"]:
+            tenant_directory.refuse_closed(stored)
+        tenant = context.for_system(stored)
         at = moments.moment(options["at"])
         only = PastFilter.of(options)
         if bool(options["tickets"]) == bool(only.params):
