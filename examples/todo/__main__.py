@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -18,10 +17,10 @@ from django.conf import settings
 from examples.todo import stored
 from examples.todo.counting import fold
 from examples.todo.todo_lists import Lists
+from portal import standalone
 from portal.dynamo import client, meter, provisioning
 from portal.dynamo.store import Store
 from portal.engines.engine_process import start_engine
-from portal.errors import PortalError
 from portal.isolation import guard, policies
 from portal.schema import keys
 from portal.streams.poller import Poller
@@ -135,13 +134,10 @@ def main() -> int:
                         time.sleep(1)
         else:
             run(options)
-    except PortalError as error:
-        print(error.message, file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         pass
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    standalone.run(main)

@@ -114,11 +114,77 @@ _NAMES: Final = (
     gettext_noop("entries"),
     gettext_noop("faults"),
     gettext_noop("fingerprint"),
+    gettext_noop("if"),
+    gettext_noop("then"),
+    gettext_noop("when"),
+    gettext_noop("on"),
+    gettext_noop("list"),
+    gettext_noop("order"),
+    gettext_noop("order of fields"),
+    gettext_noop("order of kinds"),
+    gettext_noop("default kind"),
+    gettext_noop("fields"),
+    gettext_noop("targets"),
+    gettext_noop("holidays"),
+    gettext_noop("text"),
+    gettext_noop("of"),
+    gettext_noop("to"),
+    gettext_noop("bytes"),
+    gettext_noop("prefix"),
+    gettext_noop("events"),
+    gettext_noop("description"),
+    gettext_noop("reply hold"),
+    gettext_noop("ticket priority"),
+    gettext_noop("sender name"),
+    gettext_noop("acknowledges"),
+    gettext_noop("acknowledgement"),
+    gettext_noop("history"),
+    gettext_noop("link days"),
+    gettext_noop("link generation"),
+    gettext_noop("blocked"),
+    gettext_noop("domain sender"),
+    gettext_noop("domain state"),
+    gettext_noop("asks name"),
+    gettext_noop("asks priority"),
+    gettext_noop("takes files"),
+    gettext_noop("intro"),
+    gettext_noop("next steps"),
+    gettext_noop("own fields"),
+    gettext_noop("needed fields"),
+    gettext_noop("logo"),
+    gettext_noop("member limit"),
+    gettext_noop("request rate"),
+    gettext_noop("date form"),
+    gettext_noop("number form"),
+    gettext_noop("first weekday"),
+    gettext_noop("state"),
+    gettext_noop("replaced by"),
+    gettext_noop("old key works until"),
+    gettext_noop("merged"),
+    gettext_noop("separate again"),
+    gettext_noop("organisation"),
+    gettext_noop("notes"),
+    gettext_noop("copy"),
+    gettext_noop("why"),
 )
+# The beginnings of names that go on with the name or number of what was changed.
+_NAMES_OF: Final = {
+    "members of group_": gettext_noop("members of group %(of)s"),
+    "group group_": gettext_noop("group %(of)s"),
+    "field ": gettext_noop("field %(of)s"),
+    "kind ": gettext_noop("kind %(of)s"),
+    "colour of ": gettext_noop("colour of %(of)s"),
+    "absence of ": gettext_noop("absence of %(of)s"),
+    "capacity of ": gettext_noop("capacity of %(of)s"),
+}
+_SWITCHES: Final = ("is on", "acknowledges", "asks name", "asks priority", "takes files")
 # Values that are codes, by the names that have them.
 _CODES: Final = {
-    ("is on", "True"): gettext_noop("yes"),
-    ("is on", "False"): gettext_noop("no"),
+    ("on", "yes"): gettext_noop("yes"),
+    ("on", "no"): gettext_noop("no"),
+    ("targets", "none"): gettext_noop("none"),
+    **{(name, "True"): gettext_noop("yes") for name in _SWITCHES},
+    **{(name, "False"): gettext_noop("no") for name in _SWITCHES},
     ("result", "held"): gettext_noop("each attempt refused"),
     ("result", "crossed"): gettext_noop("an attempt got through"),
     ("result", "refused"): gettext_noop("nothing to be said"),
@@ -181,7 +247,15 @@ class TrailRow:
         """Return name, before and after of each value that says something to people, "" if there was or is none."""
         names = [name for name in dict.fromkeys((*self.before, *self.after)) if name not in _UNSAID]
         said = [(name, _said(name, self.before), _said(name, self.after)) for name in names]
-        return [(_(name.replace("_", " ")), before, after) for name, before, after in said if before or after]
+        return [(_name(name), before, after) for name, before, after in said if before or after]
+
+
+def _name(stored: str) -> str:
+    """Return the name of a value in the reader's language: entries keep it in English."""
+    for begins, text in _NAMES_OF.items():
+        if stored.startswith(begins):
+            return _(text) % {"of": stored.removeprefix(begins)}
+    return _(stored.replace("_", " "))
 
 
 def _said(name: str, values: dict[str, str]) -> str:

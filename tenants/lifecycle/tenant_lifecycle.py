@@ -216,7 +216,7 @@ def valid_name(name: str) -> str:
     """Return the name with single spaces between its words. Raises Invalid."""
     name = " ".join(name.split())
     if not 1 <= len(name) <= NAME_LIMIT:
-        raise Invalid(_("Use 1-%(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
+        raise Invalid(_("Use 1-%(limit)s characters for the name.") % {"limit": NAME_LIMIT}, field="name")
     if fault := plain_text.name_fault(name):
         raise Invalid(fault, field="name")
     if plain_text.mixes_scripts(name):

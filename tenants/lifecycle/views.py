@@ -30,8 +30,8 @@ from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDem
 from tenants.membership import invitations, members
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.context import LANGUAGE, TenantContext
+from tenants.tenancy.request import TenantRequest, actor_of, locale_of
 from tenants.tenancy.roles import Role
 
 
@@ -77,6 +77,7 @@ def change_defaults(request: TenantRequest) -> HttpResponse:
 
     def save() -> None:
         desk_settings.change_defaults(tenant, values=form.cleaned_data, by=actor_of(request))
+        locales.use(locale_of(request, desk_language=form.cleaned_data.get(LANGUAGE)))
 
     is_stale = put_on_stored(form, _defaults_form(tenant))
     return _saved(request, form, save, "tenants:settings") or _settings(

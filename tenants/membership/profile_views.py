@@ -11,12 +11,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
+from portal.web import locales
 from portal.web.access import costs, counted, get_or_post, in_person, member, signed_in
 from portal.web.conflicts import put_on_stored
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
 from tenants.sign_in.accounts import Profile
-from tenants.tenancy.request import SignedInRequest, TenantRequest, actor_of
+from tenants.tenancy.request import SignedInRequest, TenantRequest, actor_of, locale_of
 from tenants.tenancy.roles import Role
 
 
@@ -50,6 +51,7 @@ def profile(request: SignedInRequest) -> HttpResponse:
             form.add_error(error.field or None, error.message)
         else:
             counted(request, desks)
+            locales.use(locale_of(request, profile=profile))
             messages.success(request, _("Your profile is saved."))
             return redirect("tenants:profile")
     return _page(request, form, status=409 if is_stale else 422)

@@ -15,11 +15,12 @@ from django.utils.translation import gettext as _
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.schema.access_patterns import cost
-from portal.web import access, desk_prefix
+from portal.web import access, desk_prefix, locales
 from portal.web.client_address import client_address
+from portal.web.locales import Locale
 from tenants.audit_trail.recording import Actor
 from tenants.sign_in import session_lifecycle
-from tenants.sign_in.accounts import User
+from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy import request_identity
 from tenants.tenancy.context import TenantContext
@@ -78,6 +79,22 @@ class TenantRequest(SignedInRequest):
     """A member of the pinned tenant, with at least the role that the view declares."""
 
     tenant: TenantContext
+
+
+def locale_of(
+    request: IdentifiedRequest, *, profile: Profile | None = None, desk_language: str | None = None
+) -> Locale:
+    """Return the locale of the person, as far as is known by now who that is.
+
+    `profile` and `desk_language` are what the request itself has just stored in place of what it came with.
+    """
+    person = Profile.parse(getattr(request.user, "profile", "")) if profile is None else profile
+    desk = request.tenant
+    chosen = desk_language if desk_language in locales.LANGUAGES else ""
+    if desk_language is None and desk:
+        chosen = desk.chosen_language
+    asked = chosen or locales.asked_language(request.headers.get("Accept-Language", ""))
+    return person.locale(desk.chosen_zone if desk else "", asked)
 
 
 def set_cookie(response: HttpResponse, name: str, value: str, *, max_age: int, path: str = "/") -> None:

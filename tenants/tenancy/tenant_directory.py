@@ -100,11 +100,14 @@ def refuse_arriving(tenant: TenantItem) -> None:
 def refuse_closed(tenant: TenantItem) -> None:
     """Raise Conflict for a tenant that is closed or being purged: operators change nothing in it either."""
     if tenant.status == TenantStatus.PURGING:
-        raise Conflict(f"{tenant.name} is being purged. Nothing in it can be changed.")
+        raise Conflict(_("%(desk)s is being purged. Nothing in it can be changed.") % {"desk": tenant.name})
     if tenant.status == TenantStatus.CLOSING:
         raise Conflict(
-            f"{tenant.name} is closed, and nothing in it can be changed. Undo the closing first: in the admin, or by "
-            f"reopen_tenant {tenant.slug}."
+            _(
+                "%(desk)s is closed, and nothing in it can be changed. Undo the closing first: in the admin, or by "
+                "reopen_tenant %(slug)s."
+            )
+            % {"desk": tenant.name, "slug": tenant.slug}
         )
 
 

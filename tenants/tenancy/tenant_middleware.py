@@ -32,7 +32,7 @@ from portal.web.client_address import client_address
 from portal.web.locales import Locale
 from tenants.membership import members
 from tenants.sign_in import attempt_limits, impersonation_session
-from tenants.sign_in.accounts import Profile, User
+from tenants.sign_in.accounts import User
 from tenants.sign_in.impersonation_session import ActingIds
 from tenants.tenancy import admission, context, request_identity
 from tenants.tenancy.admission import NotAdmitted
@@ -44,6 +44,7 @@ from tenants.tenancy.request import (
     IdentifiedRequest,
     actor_of,
     enter_desk,
+    locale_of,
     set_cookie,
 )
 from tenants.tenancy.request_identity import Ids, Pin
@@ -132,10 +133,8 @@ class TenantMiddleware:
 
 
 def _locale(request: IdentifiedRequest) -> Locale:
-    """Return the locale of the person, as far as is known by now who that is. Operators' pages are in English."""
-    profile, desk = Profile.parse(getattr(request.user, "profile", "")), request.tenant
-    zone, language = (desk.chosen_zone, desk.chosen_language) if desk else ("", "")
-    locale = profile.locale(zone, language or locales.asked_language(request.headers.get("Accept-Language", "")))
+    """Return the locale of the person. Operators' pages are in English."""
+    locale = locale_of(request)
     return replace(locale, language=locales.ENGLISH) if request.path_info.startswith(ADMIN_PATH) else locale
 
 

@@ -245,3 +245,24 @@ def test_no_row_holds_a_secret(world: World, mailoutbox: list[Any]) -> None:
     assert secret
     for hidden in (secret, "needle in hay", "argon2", alice.cookies["pooldesk_session"].value):
         assert hidden not in text
+
+
+@pytest.mark.parametrize(
+    ("stored", "english", "german"),
+    [
+        ("order of fields", "order of fields", "Reihenfolge der Felder"),
+        ("members of group_1", "members of group 1", "Mitglieder der Gruppe 1"),
+        ("field text_1", "field text_1", "Feld text_1"),
+        ("colour of in_stock", "colour of in_stock", "Farbe von in_stock"),
+        ("absence of Bob Example", "absence of Bob Example", "Abwesenheit von Bob Example"),
+        ("reply_hold", "reply hold", "Wartezeit von Antworten"),
+    ],
+)
+def test_the_name_of_a_changed_value_is_in_the_readers_language_also_in_rows_of_former_times(
+    world: World, stored: str, english: str, german: str
+) -> None:
+    happen(world, 1, before={stored: "Agent, Area"}, after={stored: "Area, Agent"})
+    alice = world.browser("alice", "acme")
+    for language, said in (("en", english), ("de", german)):
+        page = alice.get(PAGE, HTTP_ACCEPT_LANGUAGE=language)
+        assert f'<span class="desk-change break">{said}: <del' in page.content.decode()

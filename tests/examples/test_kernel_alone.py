@@ -143,3 +143,12 @@ def test_the_lists_work_with_the_folders_that_the_readme_names_and_nothing_else(
 def test_the_readme_names_each_setting_that_the_kernel_takes() -> None:
     named = set(re.findall(r"^\| `([A-Z_]+)`", README.read_text(), re.MULTILINE))
     assert named == set(standalone.DEFAULTS)
+
+
+@pytest.mark.parametrize("example", ["examples.first_table", "examples.todo"])
+def test_an_example_without_a_database_says_how_to_name_one(example: str, tmp_path: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+    command = [sys.executable, "-m", example, *(["counts", "acme"] if example.endswith("todo") else [])]
+    ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("No database is named. Set DYNAMODB_ENDPOINT_URL to a local engine")

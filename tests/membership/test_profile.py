@@ -269,3 +269,13 @@ def test_a_signature_that_cannot_be_gets_a_sentence_and_is_not_lost(world: World
 def test_a_viewer_who_writes_no_replies_has_no_signature(world: World) -> None:
     assert "Signature at" not in world.browser("vera", "acme").get(PAGE).content.decode()
     assert sign(world, "Vera", who="vera").status_code == 403
+
+
+def test_the_notice_after_choosing_another_language_is_in_that_language(world: World) -> None:
+    bob, alice = world.browser("bob", "acme"), world.browser("alice", "acme")
+    assert "Ihr Profil ist gespeichert." in bob.send(PAGE, GIVEN, follow=True).content.decode()
+    assert "Your profile is saved." in bob.send(PAGE, GIVEN | {"language": "en"}, follow=True).content.decode()
+    german = alice.send("/desk/settings/defaults/", {"language": "de"}, follow=True).content.decode()
+    assert "Einstellungen gespeichert." in german
+    english = alice.send("/desk/settings/defaults/", {"language": "browser"}, follow=True).content.decode()
+    assert "Settings saved." in english

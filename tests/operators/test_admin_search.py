@@ -100,6 +100,7 @@ def test_a_ticket_is_found_by_its_number_whatever_status_is_chosen(
     page = root.get("/admin/tickets/ticket/", {"tenant_id": "acme", "status__exact": "closed", "q": typed})
     assert (page.status_code, rows(page)) == (200, found)
     assert "Now choose the tenant" in text_of(root.get("/admin/tickets/ticket/?q=2"))
+    assert "“abc” is no number of a ticket." in text_of(root.get("/admin/tickets/ticket/?q=abc"))
 
 
 @pytest.mark.parametrize(

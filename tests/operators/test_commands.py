@@ -158,7 +158,7 @@ def test_a_member_is_in_the_tenant_with_the_role(world: World) -> None:
         ("create_tenant Other --slug acme", "The slug acme is taken."),
         ("create_tenant Other --slug 'Not a slug'", "Use 1-40 lowercase letters, digits or hyphens."),
         ("create_tenant '日本'", "Use 1-40 lowercase letters, digits or hyphens."),
-        ("create_tenant ' '", "Use 1-80 characters."),
+        ("create_tenant ' '", "Use 1-80 characters for the name."),
         ("create_tenant Other --shards 17", "Use 1-16 shards."),
         ("create_tenant Other --shards many", "invalid int value: 'many'"),
         ("create_tenant Other --owner ' '", "That is not an e-mail address."),

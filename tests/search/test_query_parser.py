@@ -81,10 +81,10 @@ def test_a_number_alone_or_with_a_mark_is_a_ticket(text: str, number: int | None
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("bill tag:", "“tag:” was ignored: behind tag: stands a tag."),
-        ("bill status:lost", "“status:lost” was ignored: behind status: stands open, pending, resolved,"),
+        ("bill tag:", "“tag:” was ignored. Write behind tag: a tag."),
+        ("bill status:lost", "“status:lost” was ignored. Write behind status: open, pending, resolved,"),
         ("bill priority:1", "“priority:1” was ignored"),
-        ("bill before:2026-13-01", "behind before: stands a day as 2026-11-20."),
+        ("bill before:2026-13-01", "Write behind before: a day as 2026-11-20."),
         ("bill after:yesterday", "“after:yesterday” was ignored"),
         ("bill -tag:x", "“-tag:x” was ignored: only words can be left out."),
         ('bill "unpaid', "A quotation mark was not closed"),
@@ -139,7 +139,7 @@ def test_words_of_a_question_are_left_out_where_another_word_is_left() -> None:
         ('"to be or not to be"', "nearly every ticket"),
         ("-paid", "Say what to search for"),
         ("status:open", "Add a word"),
-        ("tag:", "behind tag: stands a tag"),
+        ("tag:", "Write behind tag: a tag"),
     ],
 )
 def test_what_asks_nothing_is_told_so(text: str, sentence: str) -> None:

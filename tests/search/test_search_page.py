@@ -217,7 +217,7 @@ def test_a_desk_of_before_that_was_never_indexed_says_so(bob: Browser) -> None:
 def test_what_cannot_be_searched_for_is_explained_and_kept(bob: Browser) -> None:
     page = bob.get("/search/?q=tag:&status=open")
     assert page.status_code == 400
-    assert "behind tag: stands a tag." in text_of(page)
+    assert "Write behind tag: a tag." in text_of(page)
     assert 'name="q" value="tag:"' in page.content.decode()
     assert 'name="status" value="open"' in page.content.decode()
 

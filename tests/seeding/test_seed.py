@@ -15,7 +15,9 @@ from django.core.cache import cache
 
 from portal import clock
 from portal.dynamo import meter
-from portal.dynamo.store import Store
+from portal.dynamo.placement import Move, Placement
+from portal.dynamo.platform import PLATFORM
+from portal.dynamo.store import Store, Transaction
 from portal.errors import Unavailable
 from tenants.audit_trail.recording import SYSTEM
 from tenants.auditing import access_review
@@ -23,9 +25,9 @@ from tenants.lifecycle import closing_mails, desk_closing
 from tenants.membership import members
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import USERS
-from tenants.tenancy import context, tenant_directory
+from tenants.tenancy import context, placements, tenant_directory
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.stored import MEMBERSHIPS
+from tenants.tenancy.stored import MEMBERSHIPS, TenantItem
 from tests.seeding.test_seed_content import DAY, histories
 from tests.support import embedded, listing
 from tests.support.commands import Ended, broken_at, everything, run
@@ -432,3 +434,13 @@ def test_the_tags_that_the_dashboard_of_a_seeded_desk_lists_are_those_with_most_
     ranks = sorted(map(listing.rank, true.values()), reverse=True)
     assert [(tag.unresolved, tag.total) for tag in found.tags] == ranks[: len(found.tags)]
     assert found.other_tags.least <= len(true) - len(found.tags) <= found.other_tags.most
+
+
+def test_a_desk_that_is_being_moved_is_named_and_gets_nothing(engine: None) -> None:
+    assert tiny().status == 0
+    moved = Transaction()
+    move = placements.encoded(Move("m" * 16, Placement.parse("bridge")))
+    moved.update(tenant_directory.find("acme"), [TenantItem.move.set(move)])
+    PLATFORM.transact(moved)
+    ended = small()
+    assert (ended.status, ended.err) == (1, "Acme is being moved to another place. Run this again when that has ended.")

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
+from portal.nosql.planner.planning import Unplannable
 from portal.schema.access_patterns import cost
 from tenants.admin import admin_lists
 from tenants.admin.admin_lists import DeadItemAdmin, NamedColumns, TenantInput
@@ -45,7 +46,7 @@ class TicketAdmin(NamedColumns, DynamoAdmin):
         if not number:
             return queryset, False
         if not (number.isascii() and number.isdigit() and len(number) <= NUMBER_DIGITS):
-            return queryset.none(), False
+            raise Unplannable(f"“{number[:40]}” is no number of a ticket.", incomplete=True)
         chosen = {name: value for name, value in queryset.spec.exact.items() if name == "tenant_id"}
         return self.get_queryset(request).filter(number=number, **chosen), False
 

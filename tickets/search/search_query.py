@@ -238,7 +238,7 @@ class _Parser:
             found = None
         if found is None:
             self.explanations.append(
-                _("“%(written)s” was ignored: behind %(name)s: stands %(what)s.")
+                _("“%(written)s” was ignored. Write behind %(name)s: %(what)s.")
                 % {"written": _shown(match[0]), "name": name, "what": _(what)}
             )
             return

@@ -19,7 +19,7 @@ from django.conf import settings
 from portal import clock
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.store import Store
-from portal.errors import Forbidden
+from portal.errors import Conflict, Forbidden
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import certificates
 from tenants.tenancy import context, placements, tenant_directory
@@ -108,7 +108,8 @@ def run(
 ) -> SeedResult:
     """Write what is missing of these desks. `advance` gets the number of tickets that are there, as they come.
 
-    Raises Forbidden in production, Conflict where tenants or accounts of the same names were not made by this seed.
+    Raises Forbidden in production, Conflict where tenants or accounts of the same names were not made by this
+    seed, and for a tenant that is being moved.
     """
     refuse_in_production()
     outcome, accounts = SeedResult(), Accounts(password)
@@ -121,7 +122,10 @@ def run(
             advance(desk.tickets)
             continue
         accounts.ensure([cast.operator(seed), *(member.person for member in desk.members)])
-        tenant = context.for_system(ensure_tenant(desk))
+        stored = ensure_tenant(desk)
+        if stored.move:
+            raise Conflict(f"{stored.name} is being moved to another place. Run this again when that has ended.")
+        tenant = context.for_system(stored)
         advance(int(record.written) if record else 0)
         for written in _write_tickets(tenant, desk, record, seed=seed, users=users, day=day):
             outcome.tickets += written
