@@ -5,7 +5,7 @@ from __future__ import annotations
 from pynamodb.attributes import UnicodeAttribute
 
 from portal import standalone
-from portal.dynamo import client, provisioning
+from portal.dynamo import client, library_errors, provisioning
 from portal.dynamo.models import Item
 from portal.dynamo.store import Store
 from portal.isolation import guard
@@ -45,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    standalone.run(main)
+    library_errors.run(main)

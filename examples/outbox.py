@@ -5,7 +5,7 @@ import time
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from portal import standalone
-from portal.dynamo import provisioning
+from portal.dynamo import library_errors, provisioning
 from portal.dynamo.models import Item
 from portal.dynamo.store import Store, Transaction
 from portal.schema import keys
@@ -46,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    standalone.run(main)
+    library_errors.run(main)

@@ -7,14 +7,9 @@ settings module writes the names of DEFAULTS there and does not call this.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from botocore.exceptions import NoCredentialsError
 from django.conf import settings
-
-from portal.errors import PortalError
 
 # Texts among them are taken from the environment where it has them.
 DEFAULTS: Final[dict[str, Any]] = {
@@ -43,16 +38,3 @@ def configure(prefix: str, **stated: Any) -> None:
     found = {name: os.environ.get(name, text) for name, text in DEFAULTS.items() if isinstance(text, str)}
     found["DYNAMODB_TABLE_PREFIX"] = found["DYNAMODB_TABLE_PREFIX"] or prefix
     settings.configure(**{**DEFAULTS, **found, **stated})
-
-
-def run(main: Callable[[], int | None]) -> NoReturn:
-    """Run a program to its exit status. An error that no code of it can mend is one sentence, and status 1."""
-    try:
-        sys.exit(main())
-    except PortalError as error:
-        sys.exit(error.message)
-    except NoCredentialsError:
-        sys.exit(
-            "No database is named. Set DYNAMODB_ENDPOINT_URL to a local engine, such as the one that `python -m "
-            "examples.todo engine` starts, or give AWS credentials for Amazon DynamoDB."
-        )

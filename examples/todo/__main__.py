@@ -17,8 +17,7 @@ from django.conf import settings
 from examples.todo import stored
 from examples.todo.counting import fold
 from examples.todo.todo_lists import Lists
-from portal import standalone
-from portal.dynamo import client, meter, provisioning
+from portal.dynamo import client, library_errors, meter, provisioning
 from portal.dynamo.store import Store
 from portal.engines.engine_process import start_engine
 from portal.isolation import guard, policies
@@ -140,4 +139,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    standalone.run(main)
+    library_errors.run(main)

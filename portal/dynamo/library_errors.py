@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, ReadTimeoutError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, ReadTimeoutError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
@@ -88,3 +90,16 @@ def may_pass(response: tuple[Any, dict[str, Any]] | None, error: Exception | Non
         return isinstance(error, BotoConnectionError | HTTPClientError)
     status, code = response[0].status_code, response[1].get("Error", {}).get("Code", "")
     return code in _THROTTLES - _STAYS or status >= 500
+
+
+def run(main: Callable[[], int | None]) -> NoReturn:
+    """Run a program to its exit status. An error that no code of it can mend is one sentence, and status 1."""
+    try:
+        sys.exit(main())
+    except PortalError as error:
+        sys.exit(error.message)
+    except NoCredentialsError:
+        sys.exit(
+            "No database is named. Set DYNAMODB_ENDPOINT_URL to a local engine, such as the one that `python -m "
+            "examples.todo engine` starts, or give AWS credentials for Amazon DynamoDB."
+        )

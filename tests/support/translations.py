@@ -46,7 +46,6 @@ ENGLISH_PATHS = (
     "tenants/auditing/verify_audit_export.py",
     "tickets/admin/",
     "tickets/attachments/previews.py",
-    "portal/standalone.py",
     "tickets/letters/arrival.py",
     "tickets/letters/smtp_receiver.py",
     "tickets/management/",
