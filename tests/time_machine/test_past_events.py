@@ -12,7 +12,7 @@ from portal import clock
 from portal.dynamo import meter
 from tenants.tenancy.context import TenantContext
 from tests.support.world import World
-from tests.time_machine.test_past_tickets import ACTS, act, alice, lasting  # noqa: F401  # fixtures
+from tests.time_machine.test_past_tickets import ACTS, act, lasting  # noqa: F401  # fixtures
 from tickets.desk import changing, commenting, creating, filters
 from tickets.desk.changing import Wishes
 from tickets.ticket.fields import FIELDS, Priority, Status
