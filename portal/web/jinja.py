@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import lru_cache
@@ -31,6 +32,7 @@ from jinja2.compiler import CodeGenerator, Frame, optimizeconst
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, Macro
 from jinja2.utils import _PassArg
+from jinja2.visitor import NodeTransformer
 from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
@@ -78,16 +80,23 @@ class PageTemplate(Template):
 
     @classmethod
     def _from_namespace(cls, environment: Environment, namespace: Any, globals: Any) -> Template:
-        namespace |= {"escape": escaped, "escape_text": _escape_inner}
+        namespace |= {"escape": escaped, "escape_text": _escape_inner, "fill": str.__mod__}
+        namespace |= {"texts": _texts, "language": locales.language}
         return super()._from_namespace(environment, namespace, globals)
+
+
+_ESCAPE_BEGINS: Final = "(escape_text(_v) if (_t := type(_v := "
+_ESCAPE_ENDS: Final = ")) is str else _v if _t is Markup else escape(_v))"
 
 
 class PageCode(CodeGenerator):
     """Compile what a page does hundreds of times without calls of Python: each value that is escaped, each attribute.
 
     A template gives all of its text at once, and not each piece by itself through all templates around it. Functions
-    of GLOBALS are called directly.
+    of GLOBALS are called directly, and a text of ours is found and filled in without a call.
     """
+
+    _written: nodes.Expr | None = None  # the text of ours that goes onto the page as it is
 
     def enter_frame(self, frame: Frame) -> None:
         super().enter_frame(frame)
@@ -100,14 +109,18 @@ class PageCode(CodeGenerator):
         super().leave_frame(frame, with_python_scope=with_python_scope)
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        if _is_escaped(frame):
-            self.write("(escape_text(_v) if (_t := type(_v := ")
+        if _is_text(node, frame):
+            self._written = node
+        elif _is_escaped(frame):
+            self.write(_ESCAPE_BEGINS)
         else:
             super()._output_child_pre(node, frame, finalize)
 
     def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        if _is_escaped(frame):
-            self.write(")) is str else _v if _t is Markup else escape(_v))")
+        if _is_text(node, frame):
+            self._written = None
+        elif _is_escaped(frame):
+            self.write(_ESCAPE_ENDS)
         else:
             super()._output_child_post(node, frame, finalize)
 
@@ -120,6 +133,9 @@ class PageCode(CodeGenerator):
         self.write(f" else environment.getattr(_o, {name}))")
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        if _is_text(node, frame):
+            self._write_text(node, frame)
+            return
         called: Any = self.environment.globals.get(node.node.name) if isinstance(node.node, nodes.Name) else None
         wanted = _PassArg.from_obj(called) if called else _PassArg.context
         if wanted in (_PassArg.context, _PassArg.environment) or node.dyn_args or node.dyn_kwargs:
@@ -132,9 +148,48 @@ class PageCode(CodeGenerator):
             self.write(", ")
         self.write(")")
 
+    def _write_text(self, node: nodes.Call, frame: Frame) -> None:
+        """Write what `text` returns."""
+        found = f"texts[language()][{node.args[0].as_const()!r}]"
+        if not node.kwargs:
+            self.write(found)
+            return
+        self.write(f"fill({found}, {{" if node is self._written else f"Markup(fill({found}, {{")
+        for one in node.kwargs:
+            self.write(f"{one.key!r}: {_ESCAPE_BEGINS}")
+            self.visit(one.value, frame)
+            self.write(f"{_ESCAPE_ENDS}, ")
+        self.write("})" if node is self._written else "}))")
+
 
 def _is_escaped(frame: Frame) -> bool:
     return bool(frame.eval_ctx.autoescape) and not frame.eval_ctx.volatile
+
+
+def _is_text(node: nodes.Node, frame: Frame) -> bool:
+    """Tell whether an expression is a text of ours on a page, `_("...", name=value)`."""
+    return (
+        isinstance(node, nodes.Call)
+        and isinstance(node.node, nodes.Name)
+        and node.node.name == "_"
+        and [type(one) for one in node.args] == [nodes.Const]
+        and not (node.dyn_args or node.dyn_kwargs)
+        and _is_escaped(frame)
+    )
+
+
+class _Inlining(NodeTransformer):
+    """Put what a template includes in its place, with names of its own: Jinja makes a context for each."""
+
+    def __init__(self, environment: PageEnvironment) -> None:
+        self._environment = environment
+
+    def visit_Include(self, node: nodes.Include) -> nodes.Node:
+        if not isinstance(node.template, nodes.Const) or not node.with_context or node.ignore_missing:
+            return node
+        name = node.template.value
+        source, filename, _ = self._environment.loader.get_source(self._environment, name)  # type: ignore[union-attr]
+        return nodes.Scope(self._environment._parse(source, name, filename).body, lineno=node.lineno)
 
 
 class PageEnvironment(Environment):
@@ -146,6 +201,11 @@ class PageEnvironment(Environment):
     template_class = PageTemplate
     code_generator_class = PageCode
     of_forms: Environment | None = None
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        page = super()._parse(source, name, filename)
+        # A running development server sees changes of what is included.
+        return page if self.auto_reload else _Inlining(self).visit(page)  # type: ignore[no-any-return]
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:
@@ -193,7 +253,15 @@ def _kept(macro: Macro, size: int) -> Callable[..., str]:
     return lambda *args, **options: kept(locales.language(), *args, **options)
 
 
-_texts: dict[tuple[str, str], Markup] = {}
+class _Texts(dict[str, Markup]):
+    """Texts of ours as safe HTML in one language."""
+
+    def __missing__(self, message: str) -> Markup:
+        found = self[message] = Markup(gettext(message))  # noqa: S704  # ours, or its translation
+        return found
+
+
+_texts: Final = defaultdict[str, _Texts](_Texts)  # by language; each is asked for in the one in use
 
 
 @pass_eval_context
@@ -205,10 +273,7 @@ def text(page: EvalContext, message: str, /, **values: Any) -> str:
     """
     if not page.autoescape:
         return gettext(message) % values if values else gettext(message)
-    key = locales.language(), message
-    found = _texts.get(key)
-    if found is None:
-        found = _texts[key] = Markup(gettext(message))  # noqa: S704  # ours, or its translation
+    found = _texts[locales.language()][message]
     return _filled_in(page, found, values) if values else found
 
 
@@ -226,11 +291,6 @@ def _filled_in(page: EvalContext, message: str, values: dict[str, Any]) -> str:
     if not page.autoescape:
         return str.__mod__(message, values)
     return Markup(str.__mod__(message, {name: escaped(one) for name, one in values.items()}))  # noqa: S704  # escaped
-
-
-def url(route: str, *args: Any) -> str:
-    """Return an address of the desk in use."""
-    return desk_prefix.address(route, *args)
 
 
 class PageForms(TemplatesSetting):
@@ -429,7 +489,7 @@ GLOBALS: Final = {
     "_": text,
     "ngettext": text_of_count,
     "locale": locales.current,
-    "url": url,
+    "url": desk_prefix.address,
     "script_words": element,
     "static": static,
     "form_guard": form_guard,
