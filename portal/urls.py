@@ -26,9 +26,9 @@ urlpatterns = [
     path("articles/<anything:rest>", views.without_desk, name="articles_without_desk"),
     path("letters/<anything:rest>", views.without_desk, name="letters_without_desk"),
     path("desk/<anything:rest>", views.without_desk, name="desk_without_desk"),
+    namespace("tickets.urls"),  # tried before the others: its pages are asked for most
     namespace("tenants.urls"),
     namespace("delivery.urls"),
-    namespace("tickets.urls"),
     path("api/", include("api.urls")),
     desk_pages(path("", views.desk_home, name="desk_home")),  # last: any word matches
 ]

@@ -84,9 +84,13 @@ class SharedConnection(Connection):
         """Send an operation that is about tables, not items: PynamoDB's `dispatch` adds what those do not take."""
         return self._make_api_call(operation, params)
 
-    def get_consumed_capacity_map(self, return_consumed_capacity: str) -> dict[str, str]:
-        """Ask for the units of each index as well, which PynamoDB does not."""
-        return {"ReturnConsumedCapacity": "INDEXES"}
+    def dispatch(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Send an operation that is about items, and ask for the units of each index as well, which PynamoDB does not.
+
+        Its own also makes an id for signals that nobody hears.
+        """
+        operation_kwargs.setdefault("ReturnConsumedCapacity", "INDEXES")
+        return self._make_api_call(operation_name, operation_kwargs)
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
         try:

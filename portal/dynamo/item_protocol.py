@@ -50,6 +50,16 @@ OPERATIONS: Final = frozenset(
 _TYPE: Final = "application/x-amz-json-1.0"
 
 
+@dataclass
+class SignedRequest:
+    """What botocore's AWSPreparedRequest has, without its dict of headers that takes their names in any case."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
 class ItemCalls:
     """A base of botocore's clients of DynamoDB and of its streams, which sends OPERATIONS by the straight way."""
 
@@ -64,11 +74,18 @@ class ItemCalls:
     def _exchange(self) -> HttpExchange:
         return HttpExchange(self.meta.endpoint_url, self.meta.config, self._endpoint.http_session)
 
+    @cached_property
+    def _operations(self) -> dict[str, tuple[Any, str]]:
+        """Return botocore's model of each operation of this client, and the name in its events."""
+        service = self._service_model
+        models = {one: service.operation_model(one) for one in OPERATIONS & set(service.operation_names)}
+        return {one: (model, f"{service.service_id.hyphenize()}.{one}") for one, model in models.items()}
+
     def _make_api_call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         if operation not in OPERATIONS:
             return super()._make_api_call(operation, params)  # type: ignore[misc,no-any-return]  # botocore's, behind this
-        model, emit = self._service_model.operation_model(operation), self.meta.events.emit
-        name = f"{model.service_model.service_id.hyphenize()}.{operation}"
+        model, name = self._operations[operation]
+        emit = self.meta.events.emit
         context: dict[str, Any] = {}
         emit(f"before-parameter-build.{name}", params=params, model=model, context=context)
         request = self._request(operation, params, context)
@@ -126,7 +143,7 @@ class ItemCalls:
         headers = request["headers"] | signature(
             credentials, signer._region_name, signer._signing_name, request, datetime.now(UTC)
         )
-        sent = AWSPreparedRequest("POST", request["url"], headers, request["body"], False)
+        sent = SignedRequest("POST", request["url"], headers, request["body"])
         http = first_non_none_response(self.meta.events.emit(f"before-send.{name}", request=sent))
         if http is None:
             http = self._exchange.send(sent)
@@ -305,10 +322,12 @@ class HttpExchange:
         if url.startswith("https:"):
             self._tls = ssl.create_default_context(cafile=get_cert_path(session._verify))
 
-    def send(self, request: AWSPreparedRequest) -> Any:
+    def send(self, request: SignedRequest) -> Any:
         """Return the answer, with status_code, headers and content. Raises errors of botocore's HTTPClientError."""
         if self._through_proxy:
-            return self._session.send(request)
+            return self._session.send(
+                AWSPreparedRequest(request.method, request.url, request.headers, request.body, False)
+            )
         if not self._silence.lets_pass():
             raise EndpointConnectionError(endpoint_url=self._url, error="it gives no answers")
         began = time.monotonic()
@@ -320,7 +339,7 @@ class HttpExchange:
         self._silence.end()
         return answer
 
-    def _answer(self, request: AWSPreparedRequest) -> EngineAnswer:
+    def _answer(self, request: SignedRequest) -> EngineAnswer:
         connection = self._connection()
         try:
             answer = connection.ask(request.headers, request.body)

@@ -7,7 +7,7 @@ nothing of who asked or for what, so that it may be shown to anybody.
 from __future__ import annotations
 
 import re
-import uuid
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +19,7 @@ _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def new() -> str:
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 def is_one(text: object) -> bool:

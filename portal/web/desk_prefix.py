@@ -12,11 +12,20 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from django.urls import Resolver404, URLPattern, URLResolver, get_script_prefix, include, resolve, reverse
+from django.urls import (
+    Resolver404,
+    ResolverMatch,
+    URLPattern,
+    URLResolver,
+    get_script_prefix,
+    include,
+    resolve,
+    reverse,
+)
 from django.urls.resolvers import RoutePattern
 
 # Stands for the name in the patterns that Django keeps for reversing: those are made once per process.
@@ -63,10 +72,24 @@ def namespace(urlconf: str) -> URLResolver:
     return _NamespaceResolver(RoutePattern("", is_endpoint=False), module, app_name=app_name, namespace=name)
 
 
+class _DeskResolver(URLResolver):
+    """The pages of desks of a namespace. An address whose word behind the name begins none of them is not tried."""
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(str(one.pattern).partition("/")[0] for one in self.url_patterns)
+
+    def resolve(self, path: str) -> ResolverMatch:
+        match = self.pattern.match(path)
+        if match and match[0].partition("/")[0] not in self._words:
+            raise Resolver404({"path": match[0]})
+        return super().resolve(path)
+
+
 def desk_pages(*patterns: URLPattern | URLResolver) -> URLResolver:
-    """Return the patterns of pages that belong to a desk, behind its name."""
+    """Return the patterns of pages that belong to a desk, behind its name. Each begins with a word."""
     listed: Sequence[URLPattern | URLResolver] = patterns
-    return URLResolver(DeskPrefix(), listed)  # type: ignore[arg-type]  # has what Django's own patterns have
+    return _DeskResolver(DeskPrefix(), listed)  # type: ignore[arg-type]  # has what Django's own patterns have
 
 
 @contextmanager

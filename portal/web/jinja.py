@@ -21,7 +21,6 @@ from typing import Any, Final
 from django.conf import settings
 from django.forms.renderers import TemplatesSetting
 from django.http import HttpRequest
-from django.middleware.csrf import get_token
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils import translation
@@ -37,7 +36,7 @@ from markupsafe import Markup, escape
 from markupsafe._speedups import _escape_inner
 
 from portal import clock
-from portal.web import access, desk_prefix, locales
+from portal.web import access, csrf_tokens, desk_prefix, locales
 from portal.web.stash import PAGE_MARK
 
 SCRIPTS: Final = Path(settings.BASE_DIR) / "static" / "js"
@@ -314,7 +313,7 @@ def form_guard(context: Context, kept: str = "") -> Markup:
     mark = tenant.page_mark if tenant else kept
     made: tuple[str, Markup] | None = getattr(request, "form_guard", None)  # a page has several forms
     if made is None or made[0] != mark:
-        inputs = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(get_token(request))
+        inputs = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(csrf_tokens.of(request))
         if mark:
             inputs += Markup('<input type="hidden" name="{}" value="{}">').format(PAGE_MARK, mark)
         made = request.form_guard = mark, inputs

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
@@ -119,10 +120,15 @@ class _Middleware:
 
 @dataclass(frozen=True)
 class RefusedRequest:
-    """The status of an answer and its sentence for a person."""
+    """The status of an answer and its sentence for a person, which is translated where it is read."""
 
     status: int
-    sentence: str
+    message: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        return _(self.message) % self.values
 
 
 class RequestLimitsMiddleware(_Middleware):
@@ -132,13 +138,11 @@ class RequestLimitsMiddleware(_Middleware):
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        with _language_of_browser(request):
-            refused = refusal(request)
-            if refused is not None:
-                context = {"reason": refused.sentence, "status": refused.status}
-                response = render(request, "portal/400.html", context, status=refused.status)
-        if refused is None:
+        if (refused := refusal(request)) is None:
             return self.get_response(request)
+        with _language_of_browser(request):
+            context = {"reason": refused.sentence, "status": refused.status}
+            response = render(request, "portal/400.html", context, status=refused.status)
         if refused.status == 405:
             response["Allow"] = ", ".join(METHODS)
         return response
@@ -152,13 +156,13 @@ def _language_of_browser(request: HttpRequest) -> AbstractContextManager[None]:
 def refusal(request: HttpRequest) -> RefusedRequest | None:
     """Return why a page refuses the request, or None: its method, host, size, character set, addresses or form."""
     if request.method not in METHODS:
-        return RefusedRequest(405, _("No page takes %(method)s requests.") % {"method": request.method})
+        return RefusedRequest(405, gettext_noop("No page takes %(method)s requests."), {"method": request.method})
     if refused := unreadable(request):
         return refused
     try:
         request.POST  # noqa: B018  # read now
     except CLIENT_FAULTS:
-        return RefusedRequest(400, _("The form that was sent is damaged, or has too many fields."))
+        return RefusedRequest(400, gettext_noop("The form that was sent is damaged, or has too many fields."))
     return None
 
 
@@ -169,23 +173,25 @@ def unreadable(request: HttpRequest) -> RefusedRequest | None:
     except DisallowedHost:
         # Not which one: what somebody put there by mistake, a key say, is not to stand in a log.
         log.warning("Refused a request for a host that ALLOWED_HOSTS does not name.")
-        return RefusedRequest(400, _("This host name is not served here."))
+        return RefusedRequest(400, gettext_noop("This host name is not served here."))
     most = _most_bytes(request)
     if _content_length(request) > most:
         limit = most // 1_000_000
         return RefusedRequest(
-            413, _("What was sent is larger than %(limit)s MB, the most that is taken.") % {"limit": limit}
+            413, gettext_noop("What was sent is larger than %(limit)s MB, the most that is taken."), {"limit": limit}
         )
     if (request.content_params or {}).get("charset", "").strip("\"'").lower() not in _UTF8:
-        return RefusedRequest(415, _("What was sent is not encoded as UTF-8."))
+        return RefusedRequest(415, gettext_noop("What was sent is not encoded as UTF-8."))
     if not all(_is_address(request.headers.get(name, "")) for name in _ADDRESS_HEADERS):
-        return RefusedRequest(400, _("A header that names a page holds no address."))
+        return RefusedRequest(400, gettext_noop("A header that names a page holds no address."))
     try:
         request.GET  # noqa: B018  # read now
     except CLIENT_FAULTS:
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         return RefusedRequest(
-            400, _("The address has more than %(most)s parameters, the most that are read.") % {"most": f"{most:,}"}
+            400,
+            gettext_noop("The address has more than %(most)s parameters, the most that are read."),
+            {"most": f"{most:,}"},
         )
     return None
 
@@ -308,11 +314,13 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
 class DroppingStorage(CookieStorage):
     """A cookie of messages that drops the oldest ones when it is full.
 
-    With DEBUG, Django would answer 500 to a request whose changes are written already.
+    With DEBUG, Django would answer 500 to a request whose changes are written already. A page without messages, as most
+    are, does not remove a cookie that the browser does not have.
     """
 
     def update(self, response: HttpResponseBase) -> list[Any]:
-        super().update(response)
+        if self._queued_messages or self.cookie_name in self.request.COOKIES:
+            super().update(response)
         return []
 
 

@@ -115,25 +115,25 @@ def fill_in(response: HttpResponse, bill: Meter) -> None:
     before, rest = response.content.split(IN_PAGE, 1)
     said, after = rest.split(b" -->", 1)
     language, costs_url = said.decode().split(" ", 1)
-    with locales.in_language(language):
-        figure = _said(locales.current(), unquote(costs_url), bill.trips, bill.read_units, bill.write_units, lines)
-        response.content = before + figure + after
+    figure = _said(language, unquote(costs_url), bill.trips, bill.read_units, bill.write_units, lines)
+    response.content = before + figure + after
     if "Content-Length" in response:
         response["Content-Length"] = str(len(response.content))
 
 
 @lru_cache(maxsize=256)
 def _said(
-    locale: Locale, costs_url: str, trips: int, read_units: float, write_units: float, lines: tuple[PriceLine, ...]
+    language: str, costs_url: str, trips: int, read_units: float, write_units: float, lines: tuple[PriceLine, ...]
 ) -> bytes:
-    """Return the figure in the locale in use. The same page costs the same again and again."""
-    context: dict[str, Any] = {
-        "costs_url": costs_url,
-        "trips": trips,
-        "read_units": read_units,
-        "write_units": write_units,
-        "price": per_million(read_units, write_units),
-        "lines": lines,
-        "noted": NOTED,
-    }
-    return render_to_string("portal/_price.html", context).encode()
+    """Return the figure in a language. The same page costs the same again and again."""
+    with locales.shown_in(Locale(language=language)):
+        context: dict[str, Any] = {
+            "costs_url": costs_url,
+            "trips": trips,
+            "read_units": read_units,
+            "write_units": write_units,
+            "price": per_million(read_units, write_units),
+            "lines": lines,
+            "noted": NOTED,
+        }
+        return render_to_string("portal/_price.html", context).encode()

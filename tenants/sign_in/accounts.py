@@ -156,7 +156,7 @@ class User(AbstractBaseUser, Facade):
 
     @classmethod
     def from_item(cls, item: AccountItem) -> User:
-        stored = ((field, getattr(item, field.attname, None)) for field in cls._meta.concrete_fields)
+        stored = ((field, item.attribute_values.get(field.attname)) for field in cls._meta.concrete_fields)
         values = {field.attname: field.to_python(value) for field, value in stored if value is not None}
         user = cls(id=item.user_id, **values)
         user._state.adding = False

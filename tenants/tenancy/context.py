@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
 from types import MappingProxyType
@@ -178,8 +178,8 @@ def of_items(
     is gone. `items` are those that `wanted_items` names."""
     if membership is None or is_over(membership) or tenant is None:
         return None
-    found = of_tenant(tenant, role=Role(membership.role), user_id=user.id, user_name=user.name, acted_by=acted_by)
-    return replace(found, items=dict(items)) if items else found
+    role = Role(membership.role)
+    return of_tenant(tenant, role=role, user_id=user.id, user_name=user.name, acted_by=acted_by, items=dict(items))
 
 
 def of_tenant(
@@ -190,6 +190,7 @@ def of_tenant(
     user_name: str,
     acted_by: str = "",
     standing: Standing | None = None,
+    items: dict[str, Any] | None = None,
 ) -> TenantContext:
     """Make the context of a tenant as stored, for whoever the caller has found to be at work in it."""
     layout = ShardLayout.of(tenant)
@@ -225,6 +226,7 @@ def of_tenant(
         counts_months=bool(tenant.counts_months),
         queues=tuple(json.loads(tenant.queues)) if tenant.queues else (),
         where=placements.location(tenant),
+        items=items or {},
     )
 
 

@@ -112,18 +112,16 @@ def resolve(ids: Ids | None, path: str = "", *, is_whole: bool = False) -> Ident
     Where its answer would turn away somebody whose cookie we signed, it may only be a moment behind a write
     (a sign-in, a new password), so that part is read again, consistently, before it counts.
     """
-    nobody = Identity(session_store.SessionStore())
     if ids is None or not keys.USER_ID.match(ids.user_id):
-        return nobody
-    item, account, tenant = _read_items(ids, ids.tenant_at(path), _page(path) if is_whole else "")
+        return Identity(session_store.SessionStore())
+    item, user, tenant = _read_items(ids, ids.tenant_at(path), _page(path) if is_whole else "")
     session = session_store.SessionStore.from_item(item, ids.session_key) if item else None
     if session is None:
         session = session_store.SessionStore(ids.session_key)
-    user = User.from_item(account) if account else None
     if user is None or not _signed_in(session, user):
         user = accounts.find_by_id(ids.user_id) if session.get(SESSION_KEY) == ids.user_id else None
         if user is None or not _signed_in(session, user):
-            return nobody
+            return Identity(session_store.SessionStore())
     return Identity(session, user, tenant)
 
 
@@ -183,9 +181,7 @@ def _signed_in(session: SessionBase, user: User) -> bool:
     return any(constant_time_compare(stored, h) for h in hashes)
 
 
-def _read_items(
-    ids: Ids, tenant_id: str, page: str
-) -> tuple[SessionItem | None, AccountItem | None, TenantContext | None]:
+def _read_items(ids: Ids, tenant_id: str, page: str) -> tuple[SessionItem | None, User | None, TenantContext | None]:
     wanted: list[Any] = [
         (SessionItem, session_keys.session(ids.session_key), None),
         (AccountItem, user_key(ids.user_id), None),
@@ -196,8 +192,8 @@ def _read_items(
         also = context.wanted_items(tenant_id, ids.user_id, page)
         wanted += also.values()
     session, account, *rest = PLATFORM.get_all(wanted)
-    if not rest or not account:
-        return session, account, None
+    user = User.from_item(account) if account else None
+    if not rest or user is None:
+        return session, user, None
     membership, tenant, *items = rest
-    found = context.of_items(User.from_item(account), membership, tenant, dict(zip(also, items, strict=True)))
-    return session, account, found
+    return session, user, context.of_items(user, membership, tenant, dict(zip(also, items, strict=True)))

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 
-from portal.web import locales, price_presenters
+from portal.web import desk_prefix, locales, price_presenters
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 
@@ -171,6 +171,8 @@ _SECTIONS: Final = {
     **{route: one.name for one in chain(MAIN_PAGES, *DESK_PAGES.values()) for route in (one.route, *one.also)},
 }
 
+_OF_DESK: Final = frozenset(one.name for pages in DESK_PAGES.values() for one in pages)
+
 
 def page(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
@@ -187,7 +189,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "inbox_count": len(unread),
         "desk_mail": (mail := _mail(tenant)),
         "main_pages": _main_pages(tenant, mail),
-        "is_desk": any(one.name == nav for pages in DESK_PAGES.values() for one in pages),
+        "is_desk": nav in _OF_DESK,
         "desk_groups": lambda: _groups(tenant, nav),  # called by the templates that have the navigation
     }
 
@@ -201,7 +203,7 @@ def title_of(route: str) -> str:
 
 def _price_place(tenant: TenantContext | None) -> str:
     if tenant is not None and tenant.is_owner:
-        return price_presenters.place(reverse("tickets:costs"))
+        return price_presenters.place(desk_prefix.address("tickets:costs"))
     is_auditor = tenant is not None and tenant.is_auditor
     return price_presenters.place() if settings.DEBUG and not is_auditor else ""
 

@@ -127,7 +127,7 @@ class TenantMiddleware:
                 if identity.user is not None and identity.acting is None:
                     _pin_named(request, identity.user, identity.tenant)
                 locales.use(_locale(request))
-                return _remember(request, self.get_response(request), cookie)
+                return _remember(request, self.get_response(request), cookie, ids)
             except PortalError as error:
                 return middleware.error_page(request, error)
 
@@ -178,7 +178,7 @@ def _told(response: HttpResponse, answer: RateAnswer) -> HttpResponse:
     return response
 
 
-def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str) -> HttpResponse:
+def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str, read: Ids | None) -> HttpResponse:
     session = request.session
     _remember_acting(request, response)
     # Some addresses answer htmx with a part of their page: the browser must not show that for the page.
@@ -199,6 +199,8 @@ def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str) -
             response.delete_cookie(settings.SESSION_COOKIE_NAME, samesite="Lax")
             return response
     ids = Ids(session.session_key or "", session.get(SESSION_KEY, ""), request.pins)
+    if ids == read and not settings.SECRET_KEY_FALLBACKS:
+        return response  # the cookie is as it was; one that was signed by a former key is signed anew
     value = request_identity.write_cookie(ids)
     if value != cookie:
         set_cookie(response, settings.SESSION_COOKIE_NAME, value, max_age=session.get_expiry_age())
