@@ -27,4 +27,4 @@ class PortalConfig(RoomsConfig):
         request_finished.disconnect(close_old_connections)
         request_finished.disconnect(close_caches)  # the cache is one of the process
         # A request looks at a hundred settings. Django looks each time whether one is a method that is to be hidden.
-        LazySettings.__getattribute__ = object.__getattribute__  # type: ignore[assignment,method-assign]
+        LazySettings.__getattribute__ = object.__getattribute__  # type: ignore[method-assign]

@@ -204,7 +204,7 @@ class PageEnvironment(Environment):
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         page = super()._parse(source, name, filename)
         # A running development server sees changes of what is included.
-        return page if self.auto_reload else _Inlining(self).visit(page)  # type: ignore[no-any-return]
+        return page if self.auto_reload else _Inlining(self).visit(page)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:

@@ -319,7 +319,7 @@ class DroppingStorage(CookieStorage):
     """
 
     def update(self, response: HttpResponseBase) -> list[Any]:
-        if self._queued_messages or self.cookie_name in self.request.COOKIES:
+        if self._queued_messages or self.cookie_name in self.request.COOKIES:  # type: ignore[attr-defined]
             super().update(response)
         return []
 

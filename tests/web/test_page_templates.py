@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from django import forms
 from django.conf import settings
+from django.middleware.csrf import CSRF_ALLOWED_CHARS, CSRF_SECRET_LENGTH, _unmask_cipher_token
 from django.template import engines
 from django.template.backends.jinja2 import Jinja2
 from django.test import RequestFactory
 from django.utils.safestring import SafeString
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import Environment, UndefinedError
+from jinja2 import DictLoader, Environment, UndefinedError
 from markupsafe import Markup, escape
 
-from portal.web import jinja
+from portal.web import csrf_tokens, jinja
 from tenants.tenancy.template_context import MAIN_PAGES
 from tickets.desk import page_texts
 from tickets.desk.ticket_presenters import ShownChoice
@@ -50,7 +51,13 @@ def test_values_are_escaped_as_markupsafe_does(value: Any) -> None:
     assert str(jinja.escaped(value)) == str(escape(value))
 
 
-@pytest.mark.parametrize("source", ["{{ x }}", "{{ {'y': x}.y }}", "{% with z=x %}{{ z|default('') }}{% endwith %}"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("{{ x }}", "{{ {'y': x}.y }}", "{% with z=x %}{{ z|default('') }}{% endwith %}"),
+        *("{{ _('%(x)s', x=x) }}", "{% set z = _('%(x)s', x=x) %}{{ z }}", "{{ _('%(x)s', x=_('%(x)s', x=x)) }}"),
+    ],
+)
 def test_each_template_escapes(pages: Environment, source: str) -> None:
     assert pages.from_string(source).render({"x": HOSTILE}) == str(escape(HOSTILE))
 
@@ -63,6 +70,20 @@ def test_a_value_that_a_view_forgot_is_an_error(pages: Environment, source: str)
 
 def test_a_key_of_a_dict_comes_before_its_method(pages: Environment) -> None:
     assert pages.from_string("{{ x.items }} {{ y.items()|length }}").render({"x": {"items": 3}, "y": {}}) == "3 0"
+
+
+def test_what_is_included_has_names_of_its_own() -> None:
+    templates = {"page": "{% set x = 1 %}{% include 'part' %}{{ x }}", "part": "{% set x = x + 1 %}{{ x }}{{ y }}"}
+    assert (
+        jinja.PageEnvironment(loader=DictLoader(templates), auto_reload=False).get_template("page").render({"y": 3})
+        == "231"
+    )
+
+
+@given(st.text(CSRF_ALLOWED_CHARS, min_size=CSRF_SECRET_LENGTH, max_size=CSRF_SECRET_LENGTH))
+def test_django_finds_the_secret_in_a_token_of_ours_and_each_token_is_another_one(secret: str) -> None:
+    token, other = csrf_tokens.masked(secret), csrf_tokens.masked(secret)
+    assert (_unmask_cipher_token(token), _unmask_cipher_token(other), token == other) == (secret, secret, False)
 
 
 def test_few_templates_show_what_is_not_escaped() -> None:
