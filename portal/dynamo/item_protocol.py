@@ -52,7 +52,7 @@ _TYPE: Final = "application/x-amz-json-1.0"
 
 @dataclass
 class SignedRequest:
-    """What botocore's AWSPreparedRequest has, without its dict of headers that takes their names in any case."""
+    """Hold what botocore's AWSPreparedRequest does, without a dict of headers that takes their names in any case."""
 
     method: str
     url: str
