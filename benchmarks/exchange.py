@@ -15,8 +15,10 @@ from contextlib import closing
 from functools import cache
 from http.cookies import SimpleCookie
 from typing import NamedTuple
+from unittest import mock
 
-from django.test import Client, override_settings
+from django.conf import settings
+from django.test import Client
 
 from portal.engines.endpoint import LOOPBACK
 
@@ -57,7 +59,8 @@ def in_process(request: RawRequest) -> Answer:
     client.cookies = SimpleCookie()
     headers = request.headers | {"Host": LOOPBACK}
     kind = headers.pop("Content-Type")
-    with override_settings(DEBUG=True):
+    # Not by override_settings, at which Django forgets all templates: each request would compile its own.
+    with mock.patch.object(settings, "DEBUG", new=True):
         response = client.generic(request.method, request.path, request.body, kind, headers=headers)
     cookies = {name: morsel.value for name, morsel in response.cookies.items()}
     return Answer(response.status_code, response.content.decode(), cookies, response.get("Server-Timing", ""))

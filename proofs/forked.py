@@ -5,6 +5,7 @@ That server imports this module first, which sets Django up for all of them.
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -99,6 +100,7 @@ def repeat(turn: Callable[[random.Random], object], seed: int, *, pause: float =
 
 
 def _begin(work: Work, journal: Path, seed: int, how: Mapping[str, Any]) -> None:
+    gc.freeze()  # else collections would look through all that was loaded, and so copy it
     os.setsid()  # a Ctrl-C in the terminal is its parent's
     with journal.with_suffix(".log").open("ab") as log:
         for descriptor in (1, 2):

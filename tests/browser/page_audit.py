@@ -29,7 +29,7 @@ MARKS = """(within) => {
     b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
     return 4294967296 * (2097151 & b) + (a >>> 0);
   };
-  const styles = new Map(), looks = new Map(), shape = [], texts = [];
+  const styles = new Map(), looks = new Map(), paints = new Map(), shape = [], texts = [];
   const PLAIN = [undefined, "rgba(0, 0, 0, 0)", "none", 1, "none", "normal", "auto", "auto", "none", false].join();
   const BARE = ["rgba(0, 0, 0, 0)", "none", 1, ""].join();
   const style = (e) => styles.get(e) ?? styles.set(e, getComputedStyle(e)).get(e);
@@ -43,6 +43,8 @@ MARKS = """(within) => {
     }
     return looks.get(e);
   };
+  const paint = (e) => paints.get(e) ?? paints.set(e, [style(e).backgroundColor, style(e).backgroundImage,
+    style(e).opacity, e.matches("img, svg, video") ? 1 : ""].join()).get(e);
   for (const e of document.querySelectorAll(`:is(${within}), :is(${within}) *`)) {
     const rect = e.getBoundingClientRect(), s = style(e);
     const visible = e.checkVisibility({ visibilityProperty: true });
@@ -53,8 +55,7 @@ MARKS = """(within) => {
     shape.push(e.localName, ...[...e.attributes].map((a) => `${a.name}=${a.value}`), own, visible, size, !!scrolls);
     if (!visible || !size || !(own || e.matches("input, select, textarea"))) continue;
     const over = document.elementsFromPoint(rect.x + rect.width / 2, rect.y + rect.height / 2);
-    const upon = over.indexOf(e), painted = over.map((o) => [style(o).backgroundColor, style(o).backgroundImage,
-      style(o).opacity, o.matches("img, svg, video") ? 1 : ""].join());
+    const upon = over.indexOf(e), painted = over.map(paint);
     texts.push([e, number([look(e), s.color, s.fontSize, s.fontWeight, s.textShadow, s.textDecorationLine,
       s.borderBottomStyle, own.length > 1, e.type, e.parentElement && style(e.parentElement).color, upon < 0,
       over.slice(0, upon).filter((o) => !e.contains(o)).length, ...painted.filter((p) => p !== BARE)].join())]);

@@ -27,7 +27,7 @@ from tests.engine_plugin import QuickMinistack
 from tests.support.deployed import Version, begin
 from tests.support.waiting import wait_until
 
-SECONDS: Final = float(os.environ.get("OUTAGE_SECONDS", "6"))
+SECONDS: Final = float(os.environ.get("OUTAGE_SECONDS", "3"))
 NAMES: Final = ("ada", "eve", "joe")
 PAGES: Final = 3  # of an outage, that each person sees at least while it lasts
 AS_DEPLOYED: Final = {"DYNAMODB_CONNECT_TIMEOUT": "1", "DYNAMODB_READ_TIMEOUT": "1.5"}  # without an engine of its own

@@ -42,10 +42,14 @@ HOST = "desk.example.com"
 
 
 class Cloud:
-    """An account of the embedded engine, with an image and a certificate in it."""
+    """An account of the embedded engine, with an image, a certificate, and what it can have of the template."""
 
     def __init__(self, endpoint_url: str) -> None:
         self.endpoint_url = endpoint_url
+        whole = infra.template()
+        made = {name: one for name, one in whole["Resources"].items() if one["Type"] not in NOT_IN_THE_ENGINE}
+        told = {name: one for name, one in whole["Outputs"].items() if name != "LettersRuleSetName"}
+        self.template = {**whole, "Resources": made, "Outputs": told}
         self.session = boto3.Session("cloud", "cloud", region_name=REGION)
         self.client("ecr").create_repository(repositoryName="pooldesk")
         for tag in ("1", "2"):
@@ -80,11 +84,10 @@ def cloud() -> Iterator[Cloud]:
 
 @pytest.fixture
 def here(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
-    """The account, to which the commands go, with what its CloudFormation has of the template."""
-    whole = infra.template()
-    made = {name: one for name, one in whole["Resources"].items() if one["Type"] not in NOT_IN_THE_ENGINE}
-    told = {name: one for name, one in whole["Outputs"].items() if name != "LettersRuleSetName"}
-    monkeypatch.setattr(infra, "template", lambda: {**whole, "Resources": made, "Outputs": told})
+    """The account, to which the commands go."""
+    monkeypatch.setattr(infra, "template", lambda: cloud.template)
+    # Each of its own would read the descriptions of all services again.
+    monkeypatch.setattr(stack_control.boto3, "Session", lambda **of: cloud.session)
     monkeypatch.setattr(stack_control, "_SECONDS", 0.05)
     for name, value in (
         ("AWS_ENDPOINT_URL", cloud.endpoint_url),

@@ -27,11 +27,14 @@ LEASE_SECONDS: Final = "2"  # after which another stream worker goes on for one 
 
 # Loads the code once; each process is forked from there, as gunicorn's own are, and is in all else as it is deployed.
 LAUNCHER: Final = """
-import json, os, signal, sys
+import gc, json, os, signal, sys
+gc.disable()
 import portal.wsgi, gunicorn.app.wsgiapp
 from django.core import management
 for name in ("run_stream", "run_dispatch", "run_delivery", "create_tables"):
     management.load_command_class(management.get_commands()[name], name)
+gc.freeze()  # else each process would look through all of it, and so copy it
+gc.enable()
 print(portal.__path__[0], flush=True)
 started = []
 for line in sys.stdin:
