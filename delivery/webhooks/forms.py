@@ -48,7 +48,7 @@ class EndpointForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = '<span translate="no">{}</span>: {}'
+        named = '<span><span translate="no">{}</span>: {}</span>'  # one item beside its box
         choices = [(kind.name, format_html(named, kind.name, _(kind.summary))) for kind in endpoints.offered()]
         self.fields["event_types"].choices = choices  # type: ignore[attr-defined]  # a MultipleChoiceField
 

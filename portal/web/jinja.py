@@ -421,9 +421,7 @@ def outside_assets() -> Markup:
 @lru_cache(maxsize=128)
 def icon(name: str) -> Markup:
     """Return a symbol of the page's sprite (`portal/_sprite.html`), for the eye only."""
-    return Markup('<svg class="icon icon-{}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>').format(
-        name, name
-    )
+    return Markup('<svg class="icon icon-{}" aria-hidden="true"><use href="#i-{}"/></svg>').format(name, name)
 
 
 _LONG_WORD = re.compile(r"\S{24,}")
