@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import resource
 import secrets
-import shlex
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from django.conf import settings
 
 from portal.engines.endpoint import free_port
 from portal.engines.processes import Child
-from tests.deployment.test_production_chapter import Machine, is_up
+from tests.deployment.test_production_chapter import Machine, words
 from tests.support import images
 from tests.support.waiting import wait_until
 
@@ -48,12 +48,23 @@ class Container(Machine):
     """A machine whose commands run in the image."""
 
     root: str = ""
+    environ: dict[str, str] = field(default_factory=dict)
 
-    def argv(self, line: str) -> list[str]:
-        program, *arguments = shlex.split(line, comments=True)
-        return images.inside(
-            self.root, ["python3", *({"python": [], "gunicorn": ["-m", "gunicorn"]}[program]), *arguments]
+    def run(self, argv: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            images.inside(self.root, argv),
+            env=self.environ,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
+
+    def is_up(self) -> bool:
+        with suppress(OSError):
+            return self.get("/healthz")[0] == 200
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +85,11 @@ def container(root: str, tmp_path_factory: pytest.TempPathFactory) -> Container:
         "OPERATOR_SECOND_FACTOR": "off",
         "EMAIL_URL": "smtp+tls://user:password@mail.example.com:587",
     }
-    return Container(environ, port, tmp_path_factory.mktemp("image") / "web.log", root=root)
+    return Container(port, tmp_path_factory.mktemp("image") / "web.log", root=root, environ=environ)
 
 
 def shell(container: Container, text: str) -> subprocess.CompletedProcess[str]:
-    argv = images.inside(container.root, ["sh", "-c", text])
-    return subprocess.run(argv, env=container.environ, capture_output=True, text=True, check=False, timeout=600)
+    return container.run(["sh", "-c", text])
 
 
 def cpu() -> float:
@@ -132,7 +142,7 @@ def test_somebody_signs_in_at_a_container_with_a_read_only_file_system(
         "python manage.py create_user you@example.com --name You",
         "python manage.py create_tenant Acme --owner you@example.com",
     ):
-        done = container.run(line)
+        done = container.run(["python3", *words(line)[1:]], f"{PASSWORD}\n")
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     command = images.configured("Cmd")
     assert isinstance(command, list)
@@ -141,7 +151,7 @@ def test_somebody_signs_in_at_a_container_with_a_read_only_file_system(
     with container.log.open("wb") as output:
         child = Child("web server", images.inside(container.root, argv), env=container.environ, output=output)
         try:
-            wait_until(lambda: is_up(container) or child.poll() is not None)
+            wait_until(lambda: container.is_up() or child.poll() is not None)
             assert child.poll() is None, container.log.read_text()
             took = time.monotonic() - began
             assert container.request("GET", "/readyz")[0] == 200

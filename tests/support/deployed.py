@@ -80,10 +80,6 @@ class Process:
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
 
-    @property
-    def errors(self) -> str:
-        return self.log.with_suffix(".err").read_text()
-
 
 class Version:
     """One version of the code, and the processes of it, which end with `close`.
@@ -116,7 +112,7 @@ class Version:
         """Run management commands in one process, and return what they print."""
         process = self._start("commands", *lines, first=first)
         status, printed = self._ask(process.pid), process.log.with_suffix(".out").read_text()
-        assert status == 0, f"{self.name}: {printed}{process.errors}"
+        assert status == 0, f"{self.name}: {printed}{process.log.with_suffix('.err').read_text()}"
         return printed
 
     def start(self) -> int:
