@@ -17,14 +17,14 @@ class DeliveryConfig(RoomsConfig):
         from delivery.mail import outbox_backend
         from delivery.outbox.destinations import declare_destination
         from delivery.queues import allocation, depths
-        from delivery.timers import lag
+        from delivery.timers import due
         from delivery.webhooks.stored import ENDPOINT
         from portal.web import readiness
         from tenants.lifecycle import tenant_lifecycle
 
         tenant_lifecycle.add_at_creation(allocation.give, depending=allocation.PLACE)
         readiness.declare_look("queues", depths.summary)
-        readiness.declare_look("due", lag.summary)
+        readiness.declare_look("due", due.summary_of_lag)
         declare_destination(ENDPOINT, _to_endpoint)
         declare_destination(outbox_backend.MAIL, _to_mailbox, is_private=True)
 

@@ -77,7 +77,6 @@ def day_of(stamp: str, zone: str) -> str:
 
 
 def today(zone: str) -> date:
-    """Return the day that it is in a zone."""
     return now().astimezone(zone_of(zone)).date()
 
 

@@ -125,7 +125,6 @@ class TenantPlaces:
 
     @property
     def most(self) -> int:
-        """Return how many places a tenant has."""
         return self._most()
 
     def enter(self, tenant_id: str, *, wait: float = 0.0) -> bool:
@@ -144,7 +143,6 @@ class TenantPlaces:
             return True
 
     def leave(self, tenant_id: str) -> None:
-        """Give a place back."""
         with self._changed:
             self._taken[tenant_id] -= 1
             if self._taken[tenant_id] <= 0:
@@ -152,11 +150,9 @@ class TenantPlaces:
             self._changed.notify_all()
 
     def taken(self, tenant_id: str) -> int:
-        """Return how many places of a tenant are taken."""
         with self._changed:
             return self._taken.get(tenant_id, 0)
 
     def waiting(self, tenant_id: str) -> int:
-        """Return how many wait for a place of a tenant."""
         with self._changed:
             return self._waiting.get(tenant_id, 0)

@@ -119,21 +119,18 @@ def _to_rules(work: Work) -> Outcome:
 
 
 def _answer_of_rule(work: Work) -> Outcome:
-    """Write the comment of a rule."""
     from tickets.rules import answering
 
     return answering.answer(work)
 
 
 def _mail_of_rule(work: Work) -> Outcome:
-    """Send the mail of a rule."""
     from tickets.rules import answering, presenters
 
     return answering.mail(work, write=presenters.mail)
 
 
 def _tell_of_clocks(tenant: TenantContext, entity: str, version: str, at: datetime) -> None:
-    """Tell what a ticket has missed by this moment."""
     from tickets.sla import tracking
 
     tracking.tell(tenant, entity, version, at)
@@ -172,7 +169,6 @@ def _mail_report(tenant: TenantContext, entity: str, version: str, at: datetime)
 
 
 def _wake_snoozed(tenant: TenantContext, entity: str, version: str, due_at: datetime) -> None:
-    """Wake a ticket whose snooze is over."""
     from tickets.snoozing import snoozing
 
     snoozing.come_due(tenant, entity, version, due_at)

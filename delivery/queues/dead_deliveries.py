@@ -72,7 +72,6 @@ def keep(work: Work, *, reason: str) -> None:
 
 
 def name_of(letter: DeadDeliveryItem) -> str:
-    """Return the name that a person calls it by."""
     return schema_keys.split(letter.letter_id)[-1]
 
 

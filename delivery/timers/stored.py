@@ -107,7 +107,6 @@ def due(tenant_id: str, due_bucket: str) -> str:
 
 
 def bucket_of(entity: str) -> str:
-    """Return the bucket of the rows about an entity."""
     return BUCKETS[int(keys.digest(entity, size=4), 16) % len(BUCKETS)]
 
 

@@ -125,7 +125,6 @@ def event_type(tenant: TenantContext, kind: EventType) -> dict[str, Any]:
 
 
 def fields(declared: Iterable[EventField]) -> list[dict[str, Any]]:
-    """Return fields of an event with what is said of them as HTML."""
     return [
         {"name": field.name, "type": gettext(field.type), "summary": _with_code(gettext(str(field.summary)))}
         for field in declared

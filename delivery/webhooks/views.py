@@ -204,7 +204,6 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
 )
 @require_POST
 def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
-    """Resume an endpoint."""
     act = partial(endpoints.resume, endpoint_id=endpoint, by=actor_of(request))
     return _acted(request, act, _("Resumed. Events are sent from now on."), _at(endpoint))
 
@@ -285,7 +284,6 @@ def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespon
 @costs(get="delivery, outbox row, webhook", write="delivery, outbox row", trips=7, reads=5, writes=6)
 @require_POST
 def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
-    """Send one delivery again."""
     page = reverse("delivery:webhook_delivery", args=[endpoint, delivery])
     act = partial(delivery_log.redeliver, endpoint_id=endpoint, name=delivery)
     done = _("It is being sent again. The result appears here within a moment.")
@@ -323,7 +321,6 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
 @costs(get="webhook", write="outbox row", trips=4, reads=2, writes=6)
 @require_POST
 def test(request: TenantRequest, endpoint: str) -> HttpResponse:
-    """Send a test event."""
     act = partial(delivery_log.send_test, endpoint_id=endpoint)
     done = _("A test is on its way. The delivery appears below within a moment.")
     return _acted(request, act, done, _at(endpoint), then=_watching(_at(endpoint)))

@@ -114,7 +114,6 @@ def _of_parts(section: str) -> Json:
 
 
 def logical_id(table: Table) -> str:
-    """Return what a table is called inside of the template."""
     return f"{table.name.replace('.', '')}Table"
 
 

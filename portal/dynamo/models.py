@@ -117,5 +117,4 @@ class RawItems:
     gsi: Index | None = None
 
     def from_raw_data(self, data: Raw) -> Raw:
-        """Return the item as it is."""
         return data

@@ -130,7 +130,6 @@ class Engine:
         self._clean_up()
 
     def lost_data(self) -> str:
-        """Return a sentence on what an engine that was killed has lost."""
         return "It saves each write, so nothing is lost."
 
     def stop(self) -> None:

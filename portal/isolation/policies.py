@@ -277,7 +277,6 @@ _OF_OWN_TABLES: Final = (
 
 
 def table_arn(name: str, index: str | None = None) -> str:
-    """Return the ARN of a table by its full name, or of one of its indexes."""
     arn = f"arn:aws:dynamodb:{settings.AWS_REGION}:{settings.AWS_ACCOUNT_ID}:table/{name}"
     return f"{arn}/index/{index}" if index else arn
 

@@ -90,7 +90,6 @@ class RightChange:
 
 
 def places() -> Iterator[RightsPlace]:
-    """Yield the rows of the matrix."""
     for table in registry.tables():
         yield RightsPlace(table)
         yield from (RightsPlace(table, index) for index in table.indexes)

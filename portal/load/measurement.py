@@ -97,7 +97,6 @@ class MinuteNotes:
     others_asked: NoiseTally = field(default_factory=NoiseTally)
 
     def total(self) -> NoiseTally:
-        """Return the sum of all."""
         total = NoiseTally()
         for tally in (*self.tenants.values(), self.others, self.nobody):
             total.add(tally)
@@ -144,7 +143,6 @@ class TenantNotes:
             return list(self._over)
 
     def told(self, notes: MinuteNotes) -> None:
-        """Forget a minute that was told."""
         with self._lock:
             self._over = [one for one in self._over if one is not notes]
 

@@ -34,7 +34,6 @@ class TenantNoise:
 
     @property
     def peak_units(self) -> float:
-        """Return the units of its busiest minute."""
         return max(self.by_minute.values(), default=0)
 
 
@@ -72,7 +71,6 @@ class LoadReport:
         ]
 
     def add(self, minute: int, items: Iterable[NoiseItem]) -> None:
-        """Add what processes told of a minute."""
         for item in items:
             kind, process, _ = split(item.process)
             self.kinds.setdefault(kind, set()).add(process)

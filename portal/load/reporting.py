@@ -91,7 +91,6 @@ def say_answers(kind: str, *, at: int) -> None:
 
 
 def document(kind: str, values: Mapping[str, Value], units: Mapping[str, str], at: int) -> dict[str, Any]:
-    """Return the object of a line."""
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [[PREFIX], [PREFIX, PROCESS]],
@@ -152,7 +151,6 @@ class LoadReporter:
         return len(minutes)
 
     def measure(self) -> None:
-        """Say what is measured now."""
         if gauges := self._gauges():
             say_gauges(self._kind, gauges, at=int(time.time()))
         self.say_answers()

@@ -74,13 +74,11 @@ class RouteDay:
         return 0.0
 
     def add(self, other: RouteDay) -> None:
-        """Add the requests of another day."""
         for kind, counts in other.counts.items():
             self.counts[kind].update(counts)
 
     @classmethod
     def read(cls, item: RouteCostItem) -> RouteDay:
-        """Return what a row says."""
         route, release = keys.split(item.name)
         day = cls(route, release, keys.split(item.kind)[1])
         for name, value in item.unknown.items():
@@ -100,7 +98,6 @@ class RouteCosts:
         self.dearer: list[Dearer] = []  # by the last comparison that this process made
 
     def note(self, route: str, bill: Meter) -> None:
-        """Count one request."""
         key = day_at(self._clock()), route
         numbers = {READS: bill.read_units, WRITES: bill.write_units, TRIPS: bill.trips}
         with self._lock:

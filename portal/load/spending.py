@@ -58,7 +58,6 @@ class CostBatch:
 
     @property
     def worth(self) -> float:
-        """Return its worth in write units."""
         units = {meter.READ: 1 / READS_OF_A_WRITE, meter.WRITE: 1, meter.INDEX_WRITE: 1}
         return sum(units.get(name[0], 0) * amount for name, amount in self.amounts.items())
 
@@ -229,7 +228,6 @@ def add(
 
 
 def amounts_of(item: CostItem | PlatformCostItem) -> Counter[str]:
-    """Return the amounts of a row by their names."""
     return Counter({name: float(value["N"]) for name, value in item.unknown.items() if ":" in name})
 
 

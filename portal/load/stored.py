@@ -98,7 +98,6 @@ def day_of_disturbed(key: str) -> str:
 
 
 def incidents_of(month: str) -> str:
-    """Return the partition of a month's incidents."""
     return keys.joined(_INCIDENTS, month)
 
 

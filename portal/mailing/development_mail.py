@@ -44,7 +44,6 @@ class SentMail:
 
     @property
     def answered_at(self) -> str:
-        """Return the address that answers go to."""
         return parseaddr(self.reply_to or self.sender)[1]
 
     @property

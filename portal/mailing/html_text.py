@@ -7,7 +7,6 @@ from typing import Final
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the names in a text as a set."""
     return frozenset(text.split())
 
 
@@ -36,7 +35,6 @@ class TextWriter:
         self._link: tuple[str, int, int] | None = None
 
     def words(self, text: str) -> None:
-        """Add text."""
         if self._pre:
             first, *more = text.replace("\r\n", "\n").split("\n")
             self._add(first)
@@ -50,7 +48,6 @@ class TextWriter:
         self._add(text)
 
     def tag(self, name: str, closes: bool, attributes: dict[str, str]) -> None:
-        """Take notice of a tag."""
         if name == "br" and not closes:
             self._break(explicit=True)
         elif name in _GAPS:
@@ -67,7 +64,6 @@ class TextWriter:
             self._image(attributes)
 
     def finish(self) -> str:
-        """Return the text."""
         self._break()
         lines = [("> " * min(quotes, _DEPTH_LIMIT) + line).rstrip() for quotes, line in self._lines]
         return "\n".join(lines).strip()

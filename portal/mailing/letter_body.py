@@ -66,7 +66,6 @@ class Content(NamedTuple):
 
 
 def body_of(root: MimePart) -> Body:
-    """Return the content of a letter."""
     found = _read(root)
     beside = [block for block in found.blocks if not block.is_packed]
     if _says(beside) or any(block.html.strip() for block in beside):

@@ -69,7 +69,6 @@ class Headers:
         return next(self.all(name), "")
 
     def all(self, name: str) -> Iterator[str]:
-        """Yield each header of that name."""
         return (self._text(value) for found, value in self._fields if found == name)
 
     def text(self, name: str) -> str:

@@ -112,7 +112,6 @@ def images_allowed(source: str) -> str:
 
 
 def as_html(text: str) -> str:
-    """Return plain text as HTML to show."""
     return "<p>" + html.escape(text).replace("\n", "<br>") + "</p>"
 
 

@@ -14,9 +14,8 @@ from typing import Final
 
 from django.utils.translation import gettext_noop
 
-from portal.mailing import automatic_letters, delivery_reports, letter_body, letter_headers, mime, quote_phrases, quotes
-from portal.mailing.automatic_letters import Kind
-from portal.mailing.delivery_reports import DeliveryReport
+from portal.mailing import automatic_letters, letter_body, letter_headers, mime, quote_phrases, quotes
+from portal.mailing.automatic_letters import DeliveryReport, Kind
 from portal.mailing.letter_body import LetterPart
 from portal.mailing.letter_headers import Address
 from portal.mailing.letter_html import images_allowed
@@ -82,7 +81,7 @@ def read(raw: bytes) -> Letter:
     content = letter_body.content_of(body)
     subject, sender = headers.text("subject"), letter_headers.address(headers.raw("from"))
     folded = quotes.fold(content.text, is_forwarded=quote_phrases.is_forward(subject))
-    report = delivery_reports.report_of(root)
+    report = automatic_letters.report_of(root)
     automatic = automatic_letters.recognise(root, report)
     ids = letter_headers.message_ids
     return Letter(

@@ -40,7 +40,6 @@ class MimePart:
     children: list[MimePart] = field(default_factory=list)
 
     def text(self) -> charsets.Decoded:
-        """Return the content as text."""
         return charsets.decode(self.content, self.parameters.get("charset", ""))
 
     def leaves(self) -> Iterator[MimePart]:
@@ -101,7 +100,6 @@ def _described(headers: Headers, usual: str) -> MimePart:
 
 
 def _ranges(data: bytes, start: int, end: int, part: MimePart, budget: _Budget) -> Iterator[tuple[int, int]]:
-    """Yield where each child begins and ends."""
     boundary = part.parameters.get("boundary", "").encode("utf-8", "replace")
     if not boundary or data.find(b"--" + boundary, start, end) < 0:
         guess = _FIRST_BOUNDARY.match(data, start, end)

@@ -142,7 +142,6 @@ def full_name(name: str) -> str:
 
 @cache
 def queue_connection(role: Role) -> QueueConnection:
-    """Return the process's connection to the queues for a role."""
     return QueueConnection(role)
 
 

@@ -42,7 +42,6 @@ class StoredItem(NamedTuple):
 
     @property
     def key(self) -> Raw:
-        """The item's key in its table."""
         return {name: self.item[name] for name in self.table.key_names}
 
 

@@ -101,7 +101,6 @@ class Table:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The attributes of the primary key."""
         return (self.hash, self.range) if self.range else (self.hash,)
 
     def add_index(self, index: Index) -> None:
@@ -226,7 +225,6 @@ def declare(*tables: Table, grants: tuple[Grant | QueueGrant | ObjectGrant, ...]
 
 
 def tables() -> tuple[Table, ...]:
-    """Return all declared tables by name."""
     return tuple(_tables[name] for name in sorted(_tables))
 
 

@@ -73,7 +73,6 @@ def fault(forms: tuple[RowForm, ...], table: Table, tenant_id: str, item: Raw, *
 
 
 def _wrong_attribute(form: RowForm, item: Raw, secret: tuple[str, ...]) -> str:
-    """Return the name of the first attribute that is wrong."""
     if wrong := _mistyped(form.model.get_attributes().values(), item, {*secret}, {*form.needs}, {*form.fractions}):
         return wrong
     for name, check in form.checks.items():
@@ -160,7 +159,6 @@ def between(least: int, most: int) -> Check:
 
 
 def one_of(*texts: str) -> Check:
-    """Check a word of a few."""
     return lambda value: value in texts
 
 
@@ -171,12 +169,10 @@ def like(pattern: str) -> Check:
 
 
 def moment(value: str) -> bool:
-    """Check a stored moment."""
     return bool(clock.parse(value).astimezone(UTC))
 
 
 def moments(*names: str) -> dict[str, Check]:
-    """Return the check of a moment for each of these attributes."""
     return dict.fromkeys(names, moment)
 
 

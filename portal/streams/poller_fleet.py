@@ -119,7 +119,6 @@ class PollerFleet:
         return self._all_hold("drained", since)
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each poller reports."""
         found = []
         for one in list(self._following.values()):
             with one.source.entered():

@@ -181,7 +181,6 @@ def own_cost_of(view: Callable[..., Any], method: str) -> Cost | None:
 
 
 def cost_of_level(view: Callable[..., Any]) -> Cost:
-    """Return what the access level of a view declares."""
     return _levels.get(getattr(getattr(view, "access", None), "level", ""), Cost())
 
 

@@ -247,7 +247,6 @@ def _routes(patterns: list[Any], prefix: str, space: str) -> Iterator[tuple[str,
 
 
 def declared_routes() -> list[DeclaredRoute]:
-    """Return each declaration of each route."""
     return [
         DeclaredRoute(method, path, name, view, what)
         for path, name, view in routes()

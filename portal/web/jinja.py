@@ -484,7 +484,6 @@ def day(day: date) -> Markup | str:
 
 
 def short_day(day: date) -> str:
-    """Return a day without its year."""
     return locales.current().short_day(day)
 
 

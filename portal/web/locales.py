@@ -102,7 +102,6 @@ class Locale:
         return "rtl" if self.language in _RIGHT_TO_LEFT else "ltr"
 
     def local(self, moment: datetime) -> datetime:
-        """Return a moment in the zone."""
         return moment.astimezone(clock.zone_of(self.zone))
 
     def day(self, day: date) -> str:
@@ -118,7 +117,6 @@ class Locale:
         return _day_seen_in(self, moment, year)
 
     def time(self, moment: datetime, *, seconds: bool = False) -> str:
-        """Write the time of day of a moment."""
         form = DATE_FORMS[self.date_form]
         local = self.local(moment)
         half, hour12 = ("am", "pm")[local.hour >= 12], local.hour % 12 or 12
@@ -221,7 +219,6 @@ def use(locale: Locale) -> None:
 
 @contextmanager
 def shown_in(locale: Locale) -> Iterator[None]:
-    """Write in this locale inside."""
     before = _in_use.get()
     use(locale)
     try:

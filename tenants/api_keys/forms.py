@@ -111,7 +111,6 @@ class KeyForm(forms.Form):
 
     @classmethod
     def of(cls, key: ApiKeyItem) -> KeyForm:
-        """Return the form that shows a key."""
         values = {
             "name": key.name,
             "scopes": key.scopes,

@@ -77,7 +77,6 @@ def digest(text: str) -> str:
 
 
 def shown(prefix: str) -> str:
-    """Return a key as people see it."""
     return f"sk_{settings.API_KEY_ENVIRONMENT}_\N{HORIZONTAL ELLIPSIS}_{prefix}\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -395,7 +395,6 @@ def _entity(stored: AuditItem | AuditByActor | AuditByEntity) -> str:
 
 
 def row_of(stored: AuditItem | AuditByActor | AuditByEntity) -> TrailRow:
-    """Return a stored row in words."""
     return TrailRow(
         id=event_id(stored.timestamp_event_id),
         at=clock.parse(audited_at_key(stored.timestamp_event_id)),

@@ -193,7 +193,6 @@ class TrailEnds:
         self._at = FilePlace(0, "")
 
     def look(self, holding: str, item: Raw, place: FilePlace) -> str:
-        """Take a row or an end."""
         if "action" in item:
             self._rows += 1
         else:

@@ -208,14 +208,12 @@ class ReviewOfTrail:
             self._created = row
 
     def grants(self, item: MemberItem | AuditorItem) -> _Grants:
-        """Return what the rows tell of somebody."""
         found = _Grants.of(self._latest.get(item.user_id, {}).values())
         if isinstance(item, MemberItem) and item.role == Role.OWNER and self._created is not None:
             found.grant([self._created], item)
         return found
 
     def members(self, tenant: TenantContext) -> Iterator[MemberAccess]:
-        """Yield all members, as they are read."""
         for found in tenant.repository.query_pages(MemberItem, keys.tenant, consistent=True, limit=100):
             known = accounts.find_all([item.user_id for item in found.items])
             for item in found.items:
@@ -280,5 +278,4 @@ def _row(
 
 
 def as_cells(row: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a row as the cells of a table."""
     return tuple(row[name] for name in COLUMNS)

@@ -95,7 +95,6 @@ class _Writer:
         self._rows = self._withheld = 0
 
     def pieces(self, by: Actor) -> Iterator[bytes]:
-        """Yield the zip."""
         made_at, out = clock.stamp(), Pipe()
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name, lines in self._contents():

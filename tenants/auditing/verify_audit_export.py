@@ -147,7 +147,6 @@ def hash_of(row: dict[str, Any]) -> str:
 
 
 def place(partition: str, sequence: int, line: int = 0) -> str:
-    """Say where a row is."""
     return f"Row {sequence} of chain partition {partition}" + (f" (line {line} of audit-trail.jsonl)" if line else "")
 
 

@@ -53,7 +53,6 @@ class EndForm(forms.Form):
 
     @property
     def ends_at(self) -> datetime:
-        """Return the moment at which the access ends."""
         return clock.day_ends(self.cleaned_data["until"], locales.current().zone)
 
 

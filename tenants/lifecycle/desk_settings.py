@@ -56,7 +56,6 @@ def declare_default(default: Default) -> None:
 
 
 def declared_defaults() -> tuple[Default, ...]:
-    """Return the values that have a default."""
     return tuple(_declared.values())
 
 

@@ -305,7 +305,6 @@ def close(request: TenantRequest) -> HttpResponse:
 )
 @require_POST
 def reopen(request: TenantRequest) -> HttpResponse:
-    """Undo the closing."""
     try:
         desk_closing.reopen(
             request.tenant.tenant_id,

@@ -68,7 +68,6 @@ class InviteOffer:
 
     @property
     def inviter_left(self) -> str:
-        """Say that the inviter has lost the right to invite."""
         return _("%(name)s can no longer invite you. Ask an admin of the desk for a new invitation.") % {
             "name": self.invite.invited_by_name
         }

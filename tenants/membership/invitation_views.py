@@ -127,7 +127,6 @@ def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any]
 )
 @require_POST
 def resend(request: TenantRequest, invite: str) -> HttpResponse:
-    """Send an invitation again."""
     try:
         write = partial(write_mail, request)
         sent = invitations.resend(request.tenant, invite_id=invite, by=actor_of(request), write=write)

@@ -325,7 +325,6 @@ class FirstOwner:
             raise Invalid(suppressed.sentence, field="email")
 
     def add(self, transaction: Transaction, tenant: TenantItem) -> None:
-        """Add the invitation and its mail to the transaction that makes the tenant."""
         context = for_system(tenant)
         invite = InviteItem(tenant.tenant_id, accounts.new_id(), email=self.address, role=Role.OWNER.value)
         invite.created_at, invite.invited_by = clock.stamp(), PROVIDER
@@ -445,7 +444,6 @@ def _minutes(seconds: float) -> str:
 
 
 def entry_of(invite: InviteItem, action: AuditAction, by: Actor, **values: Any) -> AuditEntry:
-    """Return the audit entry of an act on an invitation."""
     return AuditEntry(invite.tenant_id, action, by, "invitation", invite.invite_id, invite.email, **values)
 
 

@@ -81,7 +81,6 @@ def members_page(request: TenantRequest) -> HttpResponse:
 )
 @require_POST
 def change_role(request: TenantRequest, user: str) -> HttpResponse:
-    """Give a member another role."""
     form = RoleForm(request.POST)
     if not form.is_valid():
         return _back_with(request, Invalid(_("Choose a role from the list.")))

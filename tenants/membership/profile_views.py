@@ -80,7 +80,6 @@ def found_zone(request: SignedInRequest) -> HttpResponse:
 @costs(get="audit chain, member", write="audit chain, audit row, member", trips=5, reads=3, writes=12)
 @require_POST
 def signature(request: TenantRequest) -> HttpResponse:
-    """Store the signature at this desk."""
     form = SignatureForm(request.POST)
     is_stale = put_on_stored(form, SignatureForm(initial={"signature": own_profile.signature_of(request.tenant)}))
     if form.is_valid():

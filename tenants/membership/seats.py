@@ -53,12 +53,10 @@ _Stored = Mapping[Seat, str]
 
 
 def member(user_id: str) -> Seat:
-    """Return the seat of a member."""
     return Seat(_MEMBER, user_id)
 
 
 def invite(invite_id: str) -> Seat:
-    """Return the seat of a pending invitation."""
     return Seat("invite", invite_id)
 
 

@@ -275,7 +275,6 @@ class _Change:
         self.codes: list[str] = []
 
     def make_codes(self) -> None:
-        """Replace the recovery codes."""
         self.codes = factor_secrets.new_codes()
         hashes = {factor_secrets.hash_of_code(code, user_id=self.user.id) for code in self.codes}
         item = RecoveryItem(self.user.id, RECOVERY_KEY, hashes=hashes, created_at=clock.stamp())

@@ -206,7 +206,6 @@ class SuppressedItem(Item):
 
     @property
     def sentence(self) -> str:
-        """Say it to a person."""
         return suppressed_sentence(self.kind, self.at)
 
     @property

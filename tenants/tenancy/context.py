@@ -125,7 +125,6 @@ class TenantContext:
 
     @property
     def today(self) -> date:
-        """Return the day that it is at the desk."""
         return clock.today(self.zone)
 
     @property

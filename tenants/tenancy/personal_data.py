@@ -58,7 +58,6 @@ class MailAddress:
         return next(self.mentions(text), None) is not None
 
     def replaced(self, text: str, name: str) -> str:
-        """Return a text with this name in place of each mention."""
         parts, reached = [], 0
         for begin, end in self.mentions(text):
             parts += [text[reached:begin], name]
@@ -151,7 +150,6 @@ class DeskPerson:
 
     @cached_property
     def mail(self) -> MailAddress:
-        """Return what finds the address in texts."""
         return MailAddress(self.address)
 
     @property
@@ -193,7 +191,6 @@ class PersonalPlace:
     stays: bool = False
 
     def __str__(self) -> str:
-        """Return a line that says where it is."""
         kind = _(self.kind)
         where = _("ticket %(number)s: %(what)s") % {"number": self.number, "what": kind} if self.number else kind
         return f"{where}: {self.excerpt}" if self.excerpt else where
@@ -211,7 +208,6 @@ class NewName:
     texts: bool
 
     def replaces(self, places: Iterable[PersonalPlace]) -> list[PersonalPlace]:
-        """Return which of these places it takes."""
         return [place for place in places if not place.stays and (self.texts or not place.is_text)]
 
 

@@ -98,7 +98,6 @@ def location(tenant: Any) -> Location:
 
 
 def encoded(move: Move) -> str:
-    """Return a move as the tenant's item has it."""
     return json.dumps({"id": move.id, "to": str(move.to), "attempt": move.attempt})
 
 

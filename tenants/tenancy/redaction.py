@@ -72,7 +72,6 @@ class SecretWords:
         return self._pattern.search(text) is not None
 
     def without(self, text: str) -> str:
-        """Return a text with the mark in their place."""
         return self._pattern.sub(MARK, text)
 
     def without_json(self, text: str) -> str:
@@ -102,7 +101,6 @@ class RedactedTicket:
 
     @property
     def subject(self) -> str:
-        """Return what the outbox calls it."""
         return f"ticket/{self.number}"
 
 

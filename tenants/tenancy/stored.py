@@ -106,7 +106,7 @@ class TenantItem(Item):
     content lies, missing in the pool; `placement_epoch` grows with each change of it, `former_placement` is where the
     old copy still is, and `move` is the JSON of a move that is under way; see portal/dynamo/placement.py. `closes_at`
     is when the grace of a tenant ends that is closing, `status_before` what an undo brings back. `counts_months` is 1
-    where all of its tickets count in months; see tickets/ticket/count_forms.py. `erased` is the JSON of whom the
+    where all of its tickets count in months; see tickets/ticket/status_dates.py. `erased` is the JSON of whom the
     desk has forgotten; see tenants/audit_trail/erased_people.py. `arriving` is the
     id of the import that brings the tenant in, and is missing once that has ended.
     """

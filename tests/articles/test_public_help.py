@@ -16,7 +16,7 @@ from tests.support.articles import published
 from tests.support.world import Browser, World
 from tickets.articles import article_changes, catalogue, sections
 from tickets.articles.articles import Text
-from tickets.outside import guest_access, looks
+from tickets.outside import looks, pages
 
 HELP = "/help/acme/"
 
@@ -146,7 +146,7 @@ def test_a_page_costs_finding_the_desk_and_one_round_trip(alice: TenantContext, 
     more."""
     published(alice, "Hours", "9 to 5")
     browser: Any = Browser()
-    guest_access.forget()
+    pages.forget()
     catalogue.forget()
     assert spent(browser, HELP + path).trips == trips + 1
     again = spent(browser, HELP + path)

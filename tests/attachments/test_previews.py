@@ -17,7 +17,7 @@ from tests.attachments import pictures
 from tests.attachments.conftest import objects_of
 from tests.support import mailing
 from tests.support.world import World
-from tickets.attachments import attachments, findings, removing, scanning, thumbnail
+from tickets.attachments import attachments, removing, scanning, thumbnail
 from tickets.desk import commenting, creating, timelines
 
 SECRET = b"taken at home"
@@ -189,7 +189,7 @@ def test_no_preview_is_made_of_a_file_that_waits_for_its_scanner_or_was_refused(
     settings.FILE_SCANNER = "guardduty"
     with patch.object(thumbnail, "make", side_effect=AssertionError):
         commented(world, pictures.encoded("PNG"))
-        with patch.object(findings, "look", return_value=scanning.REFUSED):
+        with patch.object(scanning, "look_at_finding", return_value=scanning.REFUSED):
             mailing.carry()
     assert noted(world) == [None]
 

@@ -37,7 +37,7 @@ from tests.support.world import PASSWORD, World
 from tickets.data.views import STEP
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
-from tickets.notices.mute_links import MuteLink
+from tickets.notices.following import MuteLink
 from tickets.rules import rehearsal_job, rehearsal_requests, rule_changes
 from tickets.saved_views import saved_views
 from tickets.sla import tracking

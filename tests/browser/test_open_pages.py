@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
-from tickets.live import presence, shared_reads
+from tickets.live import presence
 from tickets.notices import inbox
 from tickets.sla.policy import TargetRule
 
@@ -35,7 +35,7 @@ def world(engine: None) -> World:
 
 @pytest.fixture(autouse=True)
 def answers_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_reads, "SECONDS", 0)
+    monkeypatch.setattr(presence, "SECONDS", 0)
 
 
 def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_the_text(

@@ -29,7 +29,7 @@ from portal.web import price_presenters
 from tenants.tenancy import tenant_directory
 from tests.support.noise import telling
 from tests.support.world import World
-from tickets.costs import features, statement
+from tickets.costs import statement
 from tickets.costs.statement import Statement, Units
 
 PAGE = "/desk/settings/costs/"
@@ -162,7 +162,7 @@ def test_what_a_command_spent_is_written_at_its_end_for_desks_and_the_platform(
 
 
 def test_each_declared_table_belongs_to_one_feature() -> None:
-    named = [table for feature in features.FEATURES for table in feature.tables]
+    named = [table for feature in statement.FEATURES for table in feature.tables]
     assert sorted(named) == [table.name for table in registry.tables()]
 
 

@@ -465,7 +465,7 @@ ALLOWED = {
     ("tenants/sign_in/entering_views.py", "|"): "what the MAC of half a sign-in is made over; never stored",
     ("tenants/sign_in/factor_secrets.py", "\0|\0"): "a hash of a code, and the owner inside a sealed text; no keys",
     ("tenants/sign_in/factor_secrets.py", "|"): "whose a sealed text is, inside of the seal",
-    ("tickets/outside/colours.py", "#"): "what a colour in a style sheet begins with",
+    ("tickets/outside/looks.py", "#"): "what a colour in a style sheet begins with",
     ("tickets/replies/reply_mails.py", "\0?rating=\0#rating"): "an address of a page and a place on it",
     ("portal/hosting/network.py", "|"): "what CloudFormation's id of a route has before its destination",
     ("tickets/search/text_match.py", "|"): "what joins the alternatives of a pattern",

@@ -22,7 +22,7 @@ from portal.deployment import template as infra
 from portal.engines.endpoint import REGION
 from portal.engines.engine_process import Ministack, start_engine
 from portal.errors import Conflict
-from portal.hosting import index_stages, prices, stack_control, stack_steps
+from portal.hosting import prices, stack_control, stack_steps
 from portal.hosting.stack_control import StackChange, StackControl
 
 NOT_IN_THE_ENGINE = (
@@ -394,21 +394,21 @@ def test_each_stage_adds_or_removes_one_index_of_a_table_and_defines_the_attribu
     today = infra.template()
     properties = changed_indexes(today)["Resources"]["SupportTicketsTable"]["Properties"]
     described = {name: properties[name] for name in ("GlobalSecondaryIndexes", "AttributeDefinitions")}
-    tables = index_stages.indexes_of(today, lambda name: described if name == "desk.Support.Tickets" else None, "desk")
+    tables = stack_steps.indexes_of(today, lambda name: described if name == "desk.Support.Tickets" else None, "desk")
     before = {one["IndexName"] for one in described["GlobalSecondaryIndexes"]}
-    for stage in index_stages.stages(today, tables):
+    for stage in stack_steps.stages(today, tables):
         table = stage.template["Resources"]["SupportTicketsTable"]["Properties"]
         after = {one["IndexName"] for one in table["GlobalSecondaryIndexes"]}
         assert len(after ^ before) <= 1
         keys = {key["AttributeName"] for one in [*table["GlobalSecondaryIndexes"], table] for key in one["KeySchema"]}
         assert {one["AttributeName"] for one in table["AttributeDefinitions"]} == keys
         before = after
-    final = index_stages.stages(today, tables)[-1].template["Resources"]["SupportTicketsTable"]["Properties"]
+    final = stack_steps.stages(today, tables)[-1].template["Resources"]["SupportTicketsTable"]["Properties"]
     wanted = today["Resources"]["SupportTicketsTable"]["Properties"]
     assert final["GlobalSecondaryIndexes"] == wanted["GlobalSecondaryIndexes"]
 
 
 def test_without_changed_indexes_an_upgrade_is_one_update_with_the_template_as_it_is() -> None:
     today = infra.template()
-    (stage,) = index_stages.stages(today, [])
+    (stage,) = stack_steps.stages(today, [])
     assert (stage.template, stage.new_version) == (today, True)

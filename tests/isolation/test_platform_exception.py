@@ -82,7 +82,7 @@ PLATFORM = {
     # Which tenant has which queues, which operators see side by side.
     "delivery.queues.allocation",
     "delivery.queues.depths",
-    "delivery.timers.lag",
+    "delivery.timers.due",
 }
 # Who holds the connection itself: the exception's own module, the making of tables, the proof that withholds writes;
 # and the stream worker, whose connection is another one, with a policy and a guard of its own. What a process notes of

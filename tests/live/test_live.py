@@ -28,7 +28,7 @@ from tests.support import embedded
 from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import commenting
-from tickets.live import page_tokens, presence, shared_reads
+from tickets.live import page_tokens, presence
 from tickets.snoozing import snoozing
 
 SCRIPT = (Path(settings.BASE_DIR) / "static/js/live.js").read_text()
@@ -36,14 +36,14 @@ SCRIPT = (Path(settings.BASE_DIR) / "static/js/live.js").read_text()
 
 @pytest.fixture(autouse=True)
 def answers_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_reads, "SECONDS", 0)
+    monkeypatch.setattr(presence, "SECONDS", 0)
 
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers hold for as long as they are asked for."""
-    monkeypatch.setattr(shared_reads, "SECONDS", 3600)
-    shared_reads._answers.clear()
+    monkeypatch.setattr(presence, "SECONDS", 3600)
+    presence._answers.clear()
 
 
 @pytest.fixture
@@ -275,8 +275,8 @@ def test_answers_are_shared_within_a_desk_and_its_place_alone(world: World, shar
 
     elsewhere = replace(alice, where=Location(placement=Placement("bridge")))
     for desk in (alice, alice, world.context("alice", "globex"), elsewhere):
-        shared_reads.latest(desk, "change", 1, read)
-    shared_reads.latest(alice, "change", 2, read)
+        presence.latest(desk, "change", 1, read)
+    presence.latest(alice, "change", 2, read)
     assert len(asked) == 4
 
 

@@ -11,7 +11,7 @@ from tenants.membership import mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tests.support.world import Browser, World
 from tickets.desk import changing
-from tickets.notices.mute_links import MuteLink
+from tickets.notices.following import MuteLink
 
 
 @pytest.fixture

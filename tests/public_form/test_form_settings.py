@@ -12,7 +12,7 @@ from tests.attachments.pictures import encoded, png
 from tests.public_form.conftest import FORM, open_form
 from tests.support import defined
 from tests.support.world import World
-from tickets.outside import colours, looks
+from tickets.outside import looks
 from tickets.public_form import form_settings
 
 PAGE = "/acme/desk/settings/public/"
@@ -120,17 +120,17 @@ def test_the_preview_shows_unsaved_settings_and_stores_nothing(world: World) -> 
 @pytest.mark.parametrize("colour", ["#ffee00", "#000000", "#ffffff", "#0a6a7b", "#ff0000", "#1a2427"])
 def test_a_colour_is_readable_whatever_is_chosen(colour: str) -> None:
     for background in ("#ffffff", "#f5f8f8", "#ecf1f1"):
-        assert colours.contrast(colours.readable(colour, on="#ecf1f1"), background) >= 4.5
+        assert looks.contrast(looks.readable(colour, on="#ecf1f1"), background) >= 4.5
     for background in ("#0e1416", "#151d20", "#1a2427", "#0b1012"):
-        assert colours.contrast(colours.readable(colour, on="#1a2427"), background) >= 4.5
-    css = colours.style(colour).css
+        assert looks.contrast(looks.readable(colour, on="#1a2427"), background) >= 4.5
+    css = looks.style(colour).css
     accents = [part.split("--accent:")[1][:7] for part in css.split("{") if "--accent:" in part]
     inks = [part.split("--on-accent:")[1][:7] for part in css.split("{") if "--on-accent:" in part]
     hovers = [part.split("--accent-hover:")[1][:7] for part in css.split("{") if "--accent-hover:" in part]
     assert len(accents) == len(inks) == len(hovers) == 2
     for accent, hover, ink in zip(accents, hovers, inks, strict=True):
-        assert colours.contrast(accent, ink) >= 4.5
-        assert colours.contrast(hover, ink) >= 4.5
+        assert looks.contrast(accent, ink) >= 4.5
+        assert looks.contrast(hover, ink) >= 4.5
 
 
 def test_a_desk_that_changed_nothing_has_its_own_name(world: World) -> None:

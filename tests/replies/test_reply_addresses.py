@@ -10,8 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tickets.replies import message_ids, reply_addresses
-from tickets.replies.mail_tokens import MOST
-from tickets.replies.message_ids import message_id, read_message_id
+from tickets.replies.message_ids import MOST, message_id, read_message_id
 from tickets.replies.reply_addresses import address_of
 from tickets.ticket.stored import activity
 

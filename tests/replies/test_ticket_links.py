@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tenants.audit_trail.recording import SYSTEM
 from tests.support.world import World
 from tickets.desk import changing, timelines
-from tickets.notices.mute_links import MuteLink
+from tickets.notices.following import MuteLink
 from tickets.replies import mail_settings, reply_addresses, ticket_links
-from tickets.replies.mail_tokens import MOST
+from tickets.replies.message_ids import MOST
 from tickets.replies.ticket_links import TicketLink
 from tickets.requesters import requester_changes, requesters
 from tickets.requesters.requester_changes import Details

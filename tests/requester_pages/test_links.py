@@ -22,7 +22,7 @@ from tests.support.mail_receiver import MailReceiver, parts
 from tests.support.outbox import rows
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
-from tickets.notices.mute_links import MuteLink
+from tickets.notices.following import MuteLink
 from tickets.replies import mail_settings, reply_addresses, ticket_links
 from tickets.replies.ticket_links import TicketLink
 from tickets.requesters import requester_changes, requesters

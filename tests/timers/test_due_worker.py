@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delivery.timers import due, due_worker, lag, stored
+from delivery.timers import due, due_worker, stored
 from delivery.timers.due_worker import DueWorker
 from delivery.timers.stored import DueItem
 from portal import clock
@@ -280,9 +280,9 @@ def test_the_next_look_is_when_the_next_row_is_due(world: World, time: Time, cal
 def test_the_lag_is_that_of_the_row_that_is_due_longest(world: World, time: Time, calls: Calls) -> None:
     acme = world.context("alice", "acme")
     wait_for(acme, NOON + MINUTE, "ticket/7", "ticket/8")
-    assert lag.summary() == {"behind": 0, "late": False}
+    assert due.summary_of_lag() == {"behind": 0, "late": False}
     time.pass_by(3 * MINUTE)
-    assert lag.summary() == {"behind": 120, "late": True}
+    assert due.summary_of_lag() == {"behind": 120, "late": True}
     assert "“due” is late" in run("check_health").err
 
 

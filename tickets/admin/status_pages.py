@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from delivery.timers import lag
+from delivery.timers import due
 from portal.dynamo import provisioning
 from portal.dynamo.client import fan_out
 from portal.nosql.admin import Notice
@@ -56,7 +56,7 @@ def status(request: HttpRequest) -> HttpResponse:
         "says": _SAYS[freshness.state],
         "written_at": latest.written_at if latest else None,
         "leases": watermark.unfinished(stream) if stream else [],
-        "due_behind": round(lag.worst()),
+        "due_behind": round(due.worst_lag()),
         **_own_streams(),
     }
     return TemplateResponse(request, "tickets/admin/status.html", context)
@@ -115,10 +115,10 @@ def worker_is_late() -> list[Notice]:
 @OperatorSite.watches
 def due_rows_are_late() -> list[Notice]:
     """Report what waits for a moment that has passed: a Query of one row for each shard."""
-    due = lag.summary()
-    if not due["late"]:
+    lag = due.summary_of_lag()
+    if not lag["late"]:
         return []
-    text = f"What waits for a moment, such as a snoozed ticket, is {due['behind']} s late."
+    text = f"What waits for a moment, such as a snoozed ticket, is {lag['behind']} s late."
     return [Notice(11, text, reverse("admin:status"), "error")]
 
 

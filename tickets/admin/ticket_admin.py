@@ -86,6 +86,5 @@ class DeadLetterAdmin(DeadItemAdmin):
 
 @OperatorSite.watches
 def waiting_dead_letters() -> list[Notice]:
-    """Report dead letters."""
     changes = "changes of tickets that are not in the numbers."
     return admin_lists.notice(DeadLetter, 20, one=f"dead letter: {changes}", many=f"dead letters: {changes}")

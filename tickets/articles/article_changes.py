@@ -253,7 +253,6 @@ def _centre(tenant: TenantContext) -> CentreItem:
 
 
 def row_of(tenant: TenantContext, item: DraftItem) -> RowItem:
-    """Return the row of an article in the list of all."""
     number = int(item.number)
     return RowItem(
         tenant.repository.key(stored.centre),

@@ -87,7 +87,6 @@ class Catalogue:
 
     @cached_property
     def words(self) -> CatalogueTerms:
-        """The terms of all articles."""
         found: dict[bytes, dict[int, int]] = defaultdict(dict)
         for number, block in self._blocks:
             try:
@@ -99,7 +98,6 @@ class Catalogue:
 
 
 def sections_of(item: CentreItem) -> tuple[Section, ...]:
-    """Return the sections of a help centre in their order."""
     return tuple(Section(*one[:3])._replace(more=tuple(one[3:])) for one in json.loads(item.sections))
 
 

@@ -42,7 +42,6 @@ def url_of(number: int) -> str:
 
 
 def listed(one: Card | RowItem) -> dict[str, Any]:
-    """Return an article in a list."""
     number = int(one.number)
     made = {"number": number, "title": one.title, "url": url_of(number), "is_public": bool(one.is_public)}
     if isinstance(one, Card):
@@ -76,7 +75,6 @@ def groups_of_readers(found: Iterable[tuple[Section | None, list[Card]]]) -> lis
 
 
 def shown(item: ArticleItem, sections: Sequence[Section] = ()) -> dict[str, Any]:
-    """Return an article with its text as HTML."""
     number = int(item.number)
     return {
         "number": number,
@@ -103,7 +101,6 @@ def state(item: DraftItem) -> dict[str, Any]:
 
 
 def version(item: VersionItem, *, current: int) -> dict[str, Any]:
-    """Return a version in the list of them."""
     number = int(item.version)
     return {
         "number": number,
@@ -153,7 +150,6 @@ def suggested(found: Iterable[Card], request: TenantRequest) -> list[dict[str, A
 
 
 def public_url(slug: str, number: int, title: str) -> str:
-    """Return the address of an article for everybody."""
     words = words_in_address(title)
     if words:
         return reverse("tickets:help_article_words", args=[slug, number, words])
@@ -167,7 +163,6 @@ def public_url_of(item: ArticleItem, tenant: TenantContext) -> str:
 
 
 def public_cards(found: Iterable[Card], slug: str) -> list[dict[str, Any]]:
-    """Return public articles in a list for everybody."""
     return [
         {"title": one.title, "lead": one.lead, "url": public_url(slug, one.number, one.title)}
         for one in found
@@ -181,7 +176,6 @@ def suggested_to_guests(desk: TenantContext, text: str) -> list[dict[str, Any]]:
 
 
 def public_groups(found: Iterable[tuple[Section | None, list[Card]]], slug: str) -> list[dict[str, Any]]:
-    """Return the public articles by section."""
     return [
         {
             "name": section.name if section else "",
@@ -193,7 +187,6 @@ def public_groups(found: Iterable[tuple[Section | None, list[Card]]], slug: str)
 
 
 def public_hits(found: Iterable[ArticleHit], slug: str) -> list[dict[str, Any]]:
-    """Return public articles that were found."""
     return [
         {"title": one.title, "snippet": one.snippet, "url": public_url(slug, one.card.number, one.card.title)}
         for one in found
@@ -221,7 +214,6 @@ def _who(text: Text) -> str:
 
 
 def _differing(before: list[str], after: list[str]) -> Iterable[ComparedLine]:
-    """Yield the lines that differ, with some around them."""
     if before == after:
         return
     if max(len(before), len(after)) > _LINES:

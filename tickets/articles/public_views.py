@@ -18,8 +18,8 @@ from tickets.articles import articles, catalogue, presenters
 from tickets.articles.article_search import ArticleHit, find_in, suggest_from
 from tickets.articles.catalogue import Catalogue
 from tickets.outside import looks, pages
-from tickets.outside.guest_access import by_name
 from tickets.outside.looks import Looks
+from tickets.outside.pages import desk_by_name as by_name
 from tickets.public_form import form_settings
 from tickets.public_form.form_settings import FormSettings
 

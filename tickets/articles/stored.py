@@ -47,7 +47,6 @@ FOR_MEMBERS: Final = (CENTRE, keys.joined(_WITHIN, "~"))
 
 
 def article(tenant_id: str, number: int) -> str:
-    """Return the partition key of an article."""
     return keys.collection(tenant_id, "ARTICLE", keys.whole_number(number, "an article", least=1))
 
 

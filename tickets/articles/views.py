@@ -221,7 +221,6 @@ def _overtaken_page(
 )
 @require_POST
 def publish_article(request: TenantRequest, number: int) -> HttpResponse:
-    """Publish the draft as it is stored."""
     draft = articles.draft(request.tenant, number)
     edit = request.POST.get("edit", "")
     try:
@@ -389,7 +388,6 @@ def edit_sections(request: TenantRequest) -> HttpResponse:
 )
 @get_or_post
 def edit_section(request: TenantRequest, section: str) -> HttpResponse:
-    """Rename a section."""
     known = next((one for one in sections.listed(request.tenant) if one.id == section), None)
     if known is None:
         raise NotFound(_("There is no such section."))

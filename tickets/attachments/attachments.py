@@ -474,7 +474,6 @@ def delete(tenant: TenantContext, file: FileItem | FileMap) -> None:
 
 
 def delete_preview(tenant: TenantContext, file: FileItem | FileMap) -> None:
-    """Delete the preview of a ticket's file."""
     _objects(tenant).delete(stored.preview_key(tenant.tenant_id, stored.object_of(file)))
 
 

@@ -19,7 +19,7 @@ from portal.load import spending
 from portal.objects.object_store import ObjectStore
 from portal.zip_stream import Pipe
 from tenants.tenancy.context import TenantContext
-from tickets.attachments import findings, scanning, stored
+from tickets.attachments import scanning, stored
 from tickets.attachments.stored import FileItem
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, SummaryItem
@@ -41,7 +41,7 @@ def address_of(
         entry = tenant.repository.get(ActivityItem, tickets.ticket, int(file.number or 0), sort=file.entry)
         if entry is None or entry.kind == "note":
             raise _missing()
-    state = findings.look(tenant, file) if file.state == scanning.WAITING else file.state
+    state = scanning.look_at_finding(tenant, file) if file.state == scanning.WAITING else file.state
     if state not in scanning.READABLE:
         raise NotReadable(file.name, state)
     objects, name = ObjectStore("tenant", tenant.tenant_id), stored.object_of(file)
@@ -102,7 +102,6 @@ def _own_files(tenant: TenantContext, number: int) -> tuple[list[FileMap], Summa
 
 
 def files_of_desk(tenant: TenantContext, part: str) -> Iterator[FileItem]:
-    """Yield the files of all tickets in one of the parts that attachments.parts returns, as they are read."""
     found = tenant.repository.query_all(FileItem, stored.files, part, begins_with=stored.FILE_PREFIX)
     return (file for file in found if file.entry and file.state in scanning.READABLE)
 

@@ -63,7 +63,6 @@ def delete_of(tenant_id: str) -> CopiesFound:
 
 
 def _named(system: context.TenantContext) -> set[str]:
-    """Return the names of the objects of all files that are on a ticket."""
     items = (
         item
         for bucket in stored.BUCKETS

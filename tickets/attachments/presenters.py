@@ -41,7 +41,6 @@ class FileLine:
 
 
 def lines(number: int, files: Iterable[FileMap] | None) -> list[FileLine]:
-    """Return the files that an entry of a ticket lists."""
     return [
         FileLine(
             file.id,

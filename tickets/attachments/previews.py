@@ -22,7 +22,7 @@ from portal.objects.object_store import ObjectStore
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.attachments import attachments, downloads, file_types, findings, scanning, stored, thumbnail
+from tickets.attachments import attachments, downloads, file_types, scanning, stored, thumbnail
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import ActivityItem, DetailItem, FileMap
 
@@ -54,7 +54,7 @@ def deliver(work: Work) -> Outcome:
             continue
         state = file.state
         if state == scanning.WAITING:
-            state = findings.look(tenant, downloads.file_of(tenant, number, file.id))
+            state = scanning.look_at_finding(tenant, downloads.file_of(tenant, number, file.id))
         if state == scanning.WAITING:
             waits = True
         elif state in scanning.READABLE:

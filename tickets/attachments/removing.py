@@ -11,7 +11,7 @@ from portal import clock
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, NotFound
 from tenants.tenancy.context import TenantContext
-from tickets.attachments import attachments, downloads, findings, scanning, stored
+from tickets.attachments import attachments, downloads, scanning, stored
 from tickets.attachments.stored import FileItem, FileUsageItem
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import ActivityItem, SummaryItem
@@ -29,7 +29,9 @@ def remove(tenant: TenantContext, number: int, file_id: str, *, is_told: bool = 
     if file.expires_at:
         raise Conflict(_("This ticket is marked as spam, and its files go with it."))
     if file.state != scanning.REMOVED:
-        findings.note(tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file, is_told))
+        scanning.note_finding(
+            tenant, file, scanning.REMOVED, lambda transaction: _told(tenant, transaction, file, is_told)
+        )
     attachments.delete(tenant, file)
     return file.name
 

@@ -123,7 +123,6 @@ def preview_key(tenant_id: str, name: str) -> str:
 
 
 def object_of(file: FileItem | FileMap) -> str:
-    """Return the name of the object of a ticket's file."""
     return file.object or file.id
 
 

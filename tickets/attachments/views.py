@@ -81,7 +81,6 @@ def answer_guest_upload(request: HttpRequest, desk: TenantContext, form_id: str)
 @costs(get="file, ticket", trips=2, reads=2)
 @require_safe
 def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
-    """Lead to a file of a ticket."""
     response = HttpResponse(status=302)
     response["Location"] = downloads.address_of(request.tenant, number, file_id)
     return _guarded(response)
@@ -91,7 +90,6 @@ def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
 @costs(get="file, ticket", trips=2, reads=2)
 @require_safe
 def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
-    """Lead to the preview of a file of a ticket."""
     response = HttpResponse(status=302)
     response["Location"] = previews.address_of(request.tenant, number, file_id)
     return _guarded(response)
@@ -102,7 +100,6 @@ def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
 @require_POST
 @heavy
 def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
-    """Send all files of a ticket as one zip."""
     files = downloads.files_of(request.tenant, number)
     if not files:
         raise NotFound(_("This ticket has no files."))

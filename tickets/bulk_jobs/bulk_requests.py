@@ -71,7 +71,6 @@ class ListedTickets:
         return cls(filters.statuses(status), resolver, only, told)
 
     def has(self, summary: SummaryItem) -> bool:
-        """Tell whether a ticket is in the list."""
         is_theirs = self.resolver is None or summary.resolver == self.resolver
         return is_theirs and summary.status in self.statuses and self.only.matches(summary)
 
@@ -100,7 +99,6 @@ class PartOutcome:
         return cls(tuple(known), tuple(unchanged), tuple((number, why) for number, why in refused))
 
     def dump(self) -> str:
-        """Return the outcome as JSON."""
         return json.dumps([many.packed(self.entries) if self.entries else [], self.unchanged, self.refused])
 
 

@@ -38,7 +38,6 @@ def edit_words(tenant: TenantContext, edit: TicketEdit, people: Mapping[str, str
 
 
 def list_words(tenant: TenantContext, params: Mapping[str, str], people: Mapping[str, str]) -> str:
-    """Return what a list shows, in words."""
     address = QueueAddress.of(dict(params))
     known = {"": "", "me": _("yours"), "none": _("unassigned")}
     who = known.get(address.who, people.get(address.who, _("of one person")))
@@ -69,7 +68,6 @@ def job_page(tenant: TenantContext, job: Job, people: Mapping[str, str], *, firs
 
 
 def job_line(tenant: TenantContext, job: Job, people: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a list of jobs shows of one."""
     is_running = job.state in bulk_requests.BULKS.unfinished
     met = int(job.changed + job.unchanged + job.refused)
     is_mine = job.by_id == tenant.user_id or tenant.is_admin
@@ -128,7 +126,6 @@ def _link(number: int) -> dict[str, Any]:
 
 
 def list_url(params: Mapping[str, str]) -> str:
-    """Return the address of a list in the queue."""
     return f"{desk_prefix.address('tickets:queue')}?{urlencode(dict(params))}"
 
 

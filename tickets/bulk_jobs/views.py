@@ -186,7 +186,6 @@ def cancel(request: TenantRequest, job: str) -> HttpResponse:
 @require_POST
 @heavy
 def undo(request: TenantRequest, job: str) -> HttpResponse:
-    """Have a whole job undone."""
     return _done(request, job, lambda: bulk_requests.undo(request.tenant, job, by=actor_of(request)))
 
 

@@ -16,8 +16,7 @@ from portal.load import spending
 from portal.web import locales
 from portal.web.price_presenters import decimals_of, dollars, half_up
 from tickets.costs import statement as statements
-from tickets.costs.features import Feature
-from tickets.costs.statement import CountedCost, Statement, Units
+from tickets.costs.statement import CountedCost, Feature, Statement, Units
 
 # What is counted beside units: its title, and a sentence that says what is paid for.
 _COUNTED: Final = {
@@ -78,7 +77,6 @@ def page(found: Statement) -> dict[str, Any]:
 
 
 def title_of(counted: str) -> Any:
-    """Return the title of what is counted beside units."""
     return _COUNTED[counted][0]
 
 
@@ -94,7 +92,6 @@ def shifted(month: str, by: int) -> str:
 
 
 def columns() -> list[str]:
-    """Return the names of the columns of the file."""
     units = [_("Read units"), _("Write units"), _("Index writes")]
     return [_("Day (UTC)"), _("What"), *units, _("Number, or bytes"), "USD"]
 

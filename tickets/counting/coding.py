@@ -193,7 +193,6 @@ def known(counts: Mapping[str, int]) -> Counts:
 
 
 def added(*several: Mapping[str, int]) -> Counts:
-    """Return the sums of counts by name or code."""
     total = Counts()
     for counts in several:
         total.update(counts)

@@ -252,7 +252,6 @@ def _whole(value: Any) -> int:
 
 @lru_cache(maxsize=1024)
 def monday(day: date) -> str:
-    """Return the first day of its week."""
     return (day - timedelta(days=day.weekday())).isoformat()
 
 

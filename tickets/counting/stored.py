@@ -337,7 +337,6 @@ class CountsItem(AggregateItem):
         return item
 
     def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:
-        """Return the item as DynamoDB takes it."""
         return super().serialize(null_check) | {name: {"N": str(n)} for name, n in self.counts.items()}
 
     def changed(self, **attributes: Any) -> Self:
@@ -377,13 +376,11 @@ class PartItem(CountsItem):
         return Part(_PART_KINDS.get(kind, "TOTALS"), date, epoch)
 
     def last_touches(self) -> dict[Part, int]:
-        """Return the last merge that touched each part of which this item says it."""
         part = self.part
         wide = {part._replace(kind=kind): getattr(self, TOUCHED[kind]) for kind in WIDE}
         return {part: int(self.touched or 0)} | {one: int(last) for one, last in wide.items() if last is not None}
 
     def by_name(self) -> Counts:
-        """Return the counts by their names in contributions.py."""
         kind = self.part.kind
         return Counts({coding.long(kind, code): n for code, n in self.counts.items()})
 
@@ -401,12 +398,10 @@ class OutsideAttribute(Attribute[Outside]):
     attr_type = "S"
 
     def serialize(self, value: Outside) -> str:
-        """Return the text."""
         tickets = (value.tickets.get(letter, 0) for letter in _LETTERS)
         return " ".join(map(str, (value.bound, value.least, value.most, value.floor, *tickets)))
 
     def deserialize(self, value: str) -> Outside:
-        """Read the text."""
         bound, least, most, floor, *tickets = map(int, value.split())
         return Outside(bound, least, most, floor, dict(zip(_LETTERS, tickets, strict=False)))
 
@@ -533,7 +528,6 @@ def named(attribute: str) -> Path:
 
 
 def adding(counts: Mapping[str, int]) -> list[Action]:
-    """Return the actions that add counts by code to RECENT."""
     return [Recent.version.add(1), *(named(code).add(n) for code, n in sorted(counts.items()))]
 
 

@@ -276,7 +276,6 @@ def _store(tenant: TenantContext, seen: DeskSetup, before: Definitions, after: D
 
 
 def _told(defined: Definitions) -> dict[str, Any]:
-    """Return definitions as the audit trail tells of them."""
     told: dict[str, Any] = {
         "order of fields": ", ".join(one.name for one in defined.in_use),
         "order of kinds": ", ".join(one.name for one in defined.kinds_in_use),

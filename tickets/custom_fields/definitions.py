@@ -134,7 +134,6 @@ class Definitions:
 
     @property
     def text(self) -> str:
-        """Return them as the setup stores them."""
         told = asdict(self)
         del told["version"], told["groups"]
         for one in (*told["fields"], *told["kinds"]):
@@ -154,12 +153,10 @@ class Definitions:
 
     @cached_property
     def in_use(self) -> tuple[CustomField, ...]:
-        """The fields that are not archived."""
         return tuple(one for one in self.fields if not one.is_archived)
 
     @cached_property
     def kinds_in_use(self) -> tuple[TicketKind, ...]:
-        """The kinds that are not archived."""
         return tuple(one for one in self.kinds if not one.is_archived)
 
     def of_field(self, field: DefinedField) -> tuple[TicketKind, ...] | tuple[AgentGroup, ...]:
@@ -182,7 +179,6 @@ class Definitions:
 
     @cached_property
     def columns(self) -> tuple[CustomField, ...]:
-        """The fields that lists show as columns."""
         return tuple(one for one in self.in_use if one.is_column)[:COLUMNS_LIMIT]
 
     def asked(self, kind_id: str) -> Iterator[tuple[CustomField, bool]]:
@@ -274,7 +270,6 @@ def of(tenant: TenantContext) -> Definitions:
 
 
 def of_setup(tenant_id: str, stored: DeskSetup) -> Definitions:
-    """Return what a desk has defined in this setup."""
     return _parsed(tenant_id, stored.version, stored.part(PART), stored.part(group_names.PART))
 
 

@@ -181,7 +181,6 @@ class FieldForm(_Defining):
 
     @property
     def wishes(self) -> FieldWishes:
-        """The wishes that the form holds."""
         data = self.cleaned_data
         return FieldWishes(
             name=data["name"],
@@ -231,7 +230,6 @@ class KindForm(_Defining):
 
     @property
     def wishes(self) -> KindWishes:
-        """The wishes that the form holds."""
         data = self.cleaned_data
         return KindWishes(
             name=data["name"],

@@ -57,8 +57,6 @@ def _uses(defined: Definitions, one: CustomField) -> str:
 @costs(on="POST", get="audit chain", write="audit chain, audit row, membership, setup", trips=6, reads=5, writes=15)
 @get_or_post
 def new_field(request: TenantRequest) -> HttpResponse:
-    """Define a field."""
-
     def save(form: Any) -> str:
         kind = FieldType(form.cleaned_data["type"])
         defining.add_field(request.tenant, kind, form.wishes, version=_version(form), by=actor_of(request))
@@ -72,8 +70,6 @@ def new_field(request: TenantRequest) -> HttpResponse:
 @costs(on="POST", get="setup", trips=1, reads=2)
 @get_or_post
 def field(request: TenantRequest, field_id: str) -> HttpResponse:
-    """Change a field."""
-
     def make(defined: Definitions, *args: Any, **more: Any) -> FieldForm:
         if (stored := defined.by_id.get(field_id)) is None:
             raise Http404
@@ -91,8 +87,6 @@ def field(request: TenantRequest, field_id: str) -> HttpResponse:
 @costs(on="POST")
 @get_or_post
 def new_kind(request: TenantRequest) -> HttpResponse:
-    """Define a kind of tickets."""
-
     def save(form: Any) -> str:
         defining.add_kind(request.tenant, form.wishes, version=_version(form), by=actor_of(request))
         return _("The kind “%(name)s” is there.") % {"name": form.cleaned_data["name"]}
@@ -105,8 +99,6 @@ def new_kind(request: TenantRequest) -> HttpResponse:
 @costs(on="POST", get="setup", trips=1, reads=2)
 @get_or_post
 def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
-    """Change a kind of tickets."""
-
     def make(defined: Definitions, *args: Any, **more: Any) -> KindForm:
         if (stored := defined.kinds_by_id.get(kind_id)) is None:
             raise Http404

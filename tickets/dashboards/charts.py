@@ -60,7 +60,6 @@ def duration(seconds: float | None) -> str:
 
 
 def span(lower: float, upper: float) -> str:
-    """Return the bounds of a bucket."""
     if math.isinf(upper):
         return gettext("over %(time)s") % {"time": " ".join(_bound(lower))}
     (low, small), (high, large) = _bound(lower), _bound(upper)

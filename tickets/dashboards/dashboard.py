@@ -118,7 +118,6 @@ def of_people(totals: Counts, people: Counts, names: Mapping[str, str]) -> list[
 
 
 def of_tags(counts: Counts) -> list[Load]:
-    """Return the loads of all tags that tickets have."""
     statuses: _Statuses = {}
     for name, n in counts.items():
         status, _, tag = name.partition(".")
@@ -370,7 +369,6 @@ def _sorted_out(seen: Stored) -> tuple[Counts, Counts, Counts, Mapping[date, Cou
 
 
 def _counted(persons: Counts) -> set[str]:
-    """Return the ids of those who have tickets."""
     return {name.partition(".")[0] for name, n in persons.items() if n > 0}
 
 
@@ -411,7 +409,6 @@ def _ratings(totals: Counts, days: Sequence[Counts]) -> list[Rated]:
 
 
 def of_groups(totals: Counts) -> list[GroupLoad]:
-    """Return the tickets of each group that has some."""
     counted = {name.partition(".")[0] for name in totals}
     found = (one for n in range(1, MOST_IDS + 1) if (one := f"group_{n}") in counted)
     loads = [

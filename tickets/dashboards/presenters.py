@@ -113,7 +113,6 @@ def dashboard(tenant: TenantContext, found: Dashboard) -> dict[str, Any]:
 
 
 def share(tenant: TenantContext, numbers: AgentNumbers) -> dict[str, Any]:
-    """Return the context of the page of agents."""
     mine, others = numbers.mine.unresolved, numbers.unresolved - numbers.mine.unresolved - numbers.unassigned
     labels = [s for s in Status if s is not Status.CLOSED]
     return {

@@ -161,7 +161,6 @@ class _Grammar:
 
     @property
     def place(self) -> str:
-        """For the message of a fault."""
         if not self._list:
             return ""
         where = f"in row {self._position}" if self._depth else f"after row {self._position}"

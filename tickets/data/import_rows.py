@@ -358,7 +358,6 @@ class ExportedTicket:
 
     @property
     def own_number(self) -> int:
-        """The number that it should have again."""
         return self.number
 
     @property

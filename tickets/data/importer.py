@@ -42,11 +42,10 @@ from tickets.data import archive_reader, import_rows
 from tickets.data import stored as import_keys
 from tickets.data.archive_reader import RawRow
 from tickets.data.import_rows import ArchivedTicket, ExportedTicket, Refused, tag, tag_list
-from tickets.data.imported_fields import Translation
-from tickets.data.outside_people import OutsidePeople
+from tickets.data.imported_fields import OutsidePeople, Translation
 from tickets.data.stored import ImportItem, ImportSourceItem
 from tickets.desk.history import History, PastEntry, TicketItems, changed, collection, opened
-from tickets.ticket import count_forms
+from tickets.ticket import status_dates
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import ASSIGNEE, NUMBER_GAP, TAGS, Status
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, CounterItem, RequestItem, SummaryItem
@@ -98,7 +97,6 @@ class TicketPeople:
 
 
 def assignee_tag(name: str) -> str:
-    """Return the tag that says who a ticket was assigned to in the file."""
     return tag(f"assignee:{name}")
 
 
@@ -532,7 +530,9 @@ class Import:
             done=1,
         )
         made = made if number == row.own_number else replace(made, links=())  # links of others name the other number
-        items = collection(self.tenant, number, made, counting=count_forms.of(self.tenant, self._numbers.counter))
+        items = collection(
+            self.tenant, number, made, counting=status_dates.counting_of(self.tenant, self._numbers.counter)
+        )
         ready = Ready(row, made, remarks, marker, items, claim)
         if not self._group.takes(ready):
             self._begin_group()

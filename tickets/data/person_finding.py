@@ -157,7 +157,6 @@ class PersonFound:
         return found
 
     def add_beside(self, places: list[PersonalPlace]) -> None:
-        """Add what stands beside the tickets."""
         self.stays = [str(place) for place in places if place.stays]
         self.beside = [str(place) for place in places if not (place.stays or place.is_text)]
         self.beside_texts = [str(place) for place in places if place.is_text and not place.stays]
@@ -268,7 +267,6 @@ def _text(value: Any) -> str:
 
 
 def _list(name: str, members: Iterable[Json | str]) -> Iterator[str]:
-    """Yield one member of the document that is a list."""
     yield f' "{name}": ['
     for number, one in enumerate(members):
         yield f"{',' if number else ''}\n{_text(one)}"

@@ -43,7 +43,6 @@ class CommentTextForm(forms.Form):
 @costs(on="POST", get="ticket", write="ticket", trips=5, reads=500, writes=15)
 @get_or_post
 def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
-    """Edit a comment or an internal note."""
     sort = sort_of(entry)
     _, item = comment_changes.read(request.tenant, number, sort)
     form, status = CommentTextForm(request.POST or None, initial=_initial(item)), 200

@@ -26,7 +26,7 @@ from tickets.groups import assigning
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
 from tickets.sla import tracking
-from tickets.ticket import count_forms, fields, stored, ticket_events
+from tickets.ticket import fields, status_dates, stored, ticket_events
 from tickets.ticket.fields import (
     ASSIGNEE,
     CUSTOM,
@@ -166,7 +166,7 @@ def _put(
 
 def _summary_of(tenant: TenantContext, counter: CounterItem, made: Values, outside: Requester | None) -> SummaryItem:
     """Return the summary of a new ticket, which is for somebody outside the desk or for whoever creates it."""
-    number, at, counting = int(counter.last), clock.stamp(), count_forms.of(tenant, counter)
+    number, at, counting = int(counter.last), clock.stamp(), status_dates.counting_of(tenant, counter)
     return SummaryItem(
         tenant.repository.key(stored.ticket, number),
         stored.SUMMARY,

@@ -101,7 +101,6 @@ class TicketFilter:
         return self._asked.get(name)
 
     def without(self, name: str) -> TicketFilter:
-        """Return the other filters."""
         return TicketFilter(**(self._asked | {name: None}))
 
     def in_zone(self, zone: str) -> TicketFilter:

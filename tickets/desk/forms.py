@@ -93,7 +93,6 @@ class Resendable(forms.Form):
 
 
 def _of(field: TicketField) -> forms.Field:
-    """Return the form field that edits a field of tickets."""
     if isinstance(field, ChoiceField):
         return forms.ChoiceField(
             label=field.label, choices=field.choices, initial=str(field.initial), required=not field.is_optional

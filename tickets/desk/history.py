@@ -17,10 +17,9 @@ from portal import clock
 from tenants.tenancy.context import TenantContext
 from tickets.desk.changing import derived
 from tickets.ticket import fields, stored
-from tickets.ticket.count_forms import Counting
 from tickets.ticket.fields import ASSIGNEE, DESCRIPTION, FIELDS, FIXED, RATING, STATUS, SUMMARISED, Values
 from tickets.ticket.set_aside import out_of_lists
-from tickets.ticket.status_dates import counted_in
+from tickets.ticket.status_dates import Counting, counted_in
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, LinkMap, SummaryItem
 
 _UNCOUNTED: Final = Counting()
@@ -120,7 +119,6 @@ class TicketItems:
 
 
 def opened(at: datetime, author: str, author_name: str) -> PastEntry:
-    """Return the first entry of every ticket."""
     return PastEntry("event", at, author, author_name, verb="opened the ticket")
 
 
@@ -129,7 +127,6 @@ def changed(at: datetime, author: str, author_name: str, *changes: tuple[str, st
 
 
 def collection(tenant: TenantContext, number: int, history: History, *, counting: Counting = _UNCOUNTED) -> TicketItems:
-    """Return the items of this history under this number."""
     pk = tenant.repository.key(stored.ticket, number)
     digest = hashlib.blake2b(history.identity.encode(), digest_size=16).hexdigest()
     activity = [_activity(pk, digest, position, entry) for position, entry in enumerate(history.entries)]
@@ -144,7 +141,6 @@ def _values(history: History) -> Values:
 
 
 def summary(tenant: TenantContext, number: int, history: History, *, counting: Counting = _UNCOUNTED) -> SummaryItem:
-    """Return the summary of this history under this number."""
     values, facts = _values(history), history.facts(tenant.zone)
     made = SummaryItem(
         tenant.repository.key(stored.ticket, number),

@@ -220,7 +220,6 @@ class MergedList:
         return found
 
     def _match(self, partition: IndexPartition, row: IndexRow) -> SummaryItem | None:
-        """Return the ticket where it matches and this is its place in the list."""
         if self.raised and partition.index is self.index and row.ticket.raised_at:
             return None
         if partition.index is self.raised:  # for those who may read notes it was updated last by one

@@ -97,7 +97,6 @@ class TicketEdit:
         return Wishes(**values)
 
     def dump(self) -> str:
-        """Return the edit as JSON."""
         values = {name: BY_NAME[name].dumped(value) for name, value in self.values.items()}
         return json.dumps([values, self.add_tags, self.remove_tags])
 
@@ -377,7 +376,6 @@ def _undo(tenant: TenantContext, values: list[Any]) -> Undone:
 
 
 def undone(outcomes: Sequence[TicketOutcome]) -> Undone:
-    """Say what an undo did."""
     done = [one for one in outcomes if one.did == CHANGED]
     left = tuple(one.sentence for one in outcomes if one.did == REFUSED)
     if not done:

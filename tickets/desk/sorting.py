@@ -53,7 +53,6 @@ class Order:
 
     @property
     def column(self) -> str:
-        """Name the column of a table that is in this order."""
         return self.word.removeprefix("-")
 
     @property

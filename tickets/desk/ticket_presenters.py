@@ -464,7 +464,6 @@ def _seen(tenant: TenantContext, summary: SummaryItem, last: str, since: str = "
 
 
 def editable(summary: SummaryItem, description: str) -> dict[str, Any]:
-    """Return what the form of a ticket begins with."""
     values = values_of(summary, description)
     typed = {field.name: field.typed(values[field.name]) for field in EDITED if field is not CUSTOM}
     return {**typed, **values[CUSTOM.name], "version": int(summary.version)}
@@ -481,7 +480,6 @@ _OTHERS: Final = ("status", "resolver", "name", "sort", "after", "place")
 
 
 def ticket_url(number: int) -> str:
-    """Return the address of a ticket of the desk in use."""
     return f"{tickets_url()}{number}/"
 
 

@@ -57,7 +57,6 @@ def parsed(text: str) -> tuple[AgentGroup, ...]:
 
 
 def written(groups: Iterable[AgentGroup]) -> str:
-    """Return groups as the setup stores them."""
     told = [
         {"id": one.id, "name": one.name, "assigns": one.assigns, **one.more}
         | {name: True for name in ("is_default", "is_archived") if getattr(one, name)}

@@ -67,7 +67,6 @@ class SlaPolicyItem(Item):
 
 
 def sla_version(number: int) -> str:
-    """Return the sort key of a version."""
     return keys.joined(_SLA, keys.whole_number(number, "a version", least=1))
 
 

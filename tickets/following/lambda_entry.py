@@ -37,7 +37,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 if not apps.ready:
     django.setup()
 
-from delivery.timers import lag
+from delivery.timers import due
 from delivery.timers.due_worker import DueWorker
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid, Unavailable
@@ -116,7 +116,7 @@ def _write_watermark() -> dict[str, Any]:
 
 def _do_what_is_due() -> None:
     try:
-        reporting.say_gauges("stream function", {reporting.DUE_LAG: lag.worst(WORKER)}, at=int(time.time()))
+        reporting.say_gauges("stream function", {reporting.DUE_LAG: due.worst_lag(WORKER)}, at=int(time.time()))
         _timers.catch_up(seconds=DUE_SECONDS)
     except Unavailable as error:
         log.warning("What is due waits for the next minute: %s", error.message)

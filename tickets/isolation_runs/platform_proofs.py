@@ -69,5 +69,4 @@ def last(*, before: str = "~") -> PlatformProofItem | None:
 
 
 def mutants_of(item: PlatformProofItem) -> list[NoticedMutant]:
-    """Return the layers that a proof has broken."""
     return [NoticedMutant(*one) for one in json.loads(zlib.decompress(bytes(item.mutants)))]

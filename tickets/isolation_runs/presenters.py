@@ -149,7 +149,6 @@ def title_of(kind: str) -> str:
 
 
 def said(attempt: IsolationAttempt, answer: str) -> dict[str, Any]:
-    """Return one attempt in words."""
     return {
         "number": attempt.number + 1,
         "what": title_of(attempt.kind.what),
@@ -190,7 +189,6 @@ def by_kind(plan: RunPlan, answers: str, filled: str) -> list[dict[str, Any]]:
 
 
 def proof_page(item: PlatformProofItem | None) -> dict[str, Any] | None:
-    """Return what a page says of the operators' last proof."""
     if item is None:
         return None
     areas: dict[str, list[dict[str, Any]]] = {}
@@ -229,7 +227,6 @@ def _noticed(by: str) -> str:
 
 
 def former_page(items: list[IsolationRunItem]) -> Iterator[dict[str, Any]]:
-    """Yield a line for each run that has ended."""
     words = {
         run_requests.HELD: _("each one refused"),
         run_requests.CROSSED: _("one got through"),

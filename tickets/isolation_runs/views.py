@@ -65,7 +65,6 @@ _changes_run: Final = declare_cost(
 @_changes_run
 @require_POST
 def attack(request: TenantRequest) -> HttpResponse:
-    """Ask for a run."""
     return _done(request, run_requests.ask)
 
 
@@ -74,7 +73,6 @@ def attack(request: TenantRequest) -> HttpResponse:
 @_changes_run
 @require_POST
 def stop(request: TenantRequest) -> HttpResponse:
-    """End the run that is at work."""
     return _done(request, run_requests.cancel)
 
 

@@ -66,7 +66,6 @@ class Envelope:
         return json.dumps(found, separators=(",", ":"))
 
     def to(self, *recipients: str) -> Envelope:
-        """Return the same letter as it came to some of its recipients."""
         return replace(self, recipients=recipients)
 
     def is_from(self, address: str) -> bool:

@@ -53,7 +53,6 @@ class RecentLetters:
 
     @classmethod
     def of(cls, repository: Store) -> RecentLetters:
-        """Read the rows."""
         return cls(ledger.since(repository, clock.stamp(clock.now() - WINDOW), most=_LOOKED_AT))
 
     def loop(self, *, sender: str, number: int, subject: str) -> str:

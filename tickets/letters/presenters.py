@@ -45,7 +45,6 @@ _VERDICTS: Final = {
 
 
 def row(one: LedgerRow | WaitingRow | LetterItem) -> dict[str, Any]:
-    """Return a letter as a list shows it."""
     digest, number = stored.digest_of(one.pk), int(one.number)
     return {
         "url": reverse("tickets:letter", args=[digest]),

@@ -179,7 +179,6 @@ def _letters(reader: Reader) -> Iterator[StoredItem]:
 
 
 def _names(reader: Reader) -> Iterator[str]:
-    """Yield the names of the objects of letters that the ledger has."""
     for row in reader.query(LETTERS, ledger(reader.tenant_id), index=LedgerRow.gsi):
         if name := row.item["object"]["S"]:
             yield name

@@ -76,7 +76,6 @@ def linked(request: TenantRequest, number: int) -> HttpResponse:
 @costs(on="POST", get="ticket", write="ticket", trips=5, reads=8, writes=20)
 @get_or_post
 def link(request: TenantRequest, number: int) -> HttpResponse:
-    """Link a ticket to another one."""
     summary, status = changing.read(request.tenant, number, consistent=False), 200
     form = LinkForm(request.POST or None)
     if form.is_bound and form.is_valid():
@@ -133,7 +132,6 @@ class SplitForm(forms.Form):
 @costs(on="POST", get="file, requester, ticket", write="counter, file, request, ticket", trips=11, reads=25, writes=40)
 @get_or_post
 def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
-    """Make a ticket of a comment."""
     sort = sort_of(entry)
     _, item = comment_changes.read(request.tenant, number, sort)
     if item.deleted_at:
@@ -158,6 +156,5 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
 
 
 def _first_line(text: str) -> str:
-    """Return the first line of a text in Markdown as a title."""
     lines = (markdown.render(line).striptags() for line in text.splitlines())
     return plain_text.line(next(filter(None, lines), ""))[: fields.TITLE_LIMIT]

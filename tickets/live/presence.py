@@ -1,19 +1,51 @@
-"""Note who looks at a ticket and who writes on it. Nobody is kept from anything by it."""
+"""Note who looks at a ticket and who writes on it. Nobody is kept from anything by it.
+
+Answers to open pages are shared in a process for two seconds, by desk and ticket. The place of the desk is part of the
+key, so that a move begins anew.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from portal import clock
+from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Action, Condition
 from portal.errors import ConditionFailed
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
-from tickets.live import shared_reads, stored
+from tickets.live import stored
 from tickets.live.stored import PresenceItem
+
+SECONDS: float = 2  # that an answer is shared
+_MOST: Final = 2_000  # answers of a process, of some hundred bytes each
+
+_answers: Final = BoundedCache[tuple[str, str, str, int], tuple[float, Any]](_MOST)
+
+
+def latest(desk: TenantContext, what: str, number: int, read: Callable[[], Any]) -> Any:
+    """Return what `read` returned at most SECONDS ago, for whichever page of the desk, else call it."""
+    now, key = time.monotonic(), _key(desk, what, number)
+    known = _answers.get(key)
+    if known is not None and now - known[0] < SECONDS:
+        return known[1]
+    answer = read()
+    _answers.put(key, (now, answer))
+    return answer
+
+
+def learned(desk: TenantContext, what: str, number: int, answer: Any) -> None:
+    """Take over an answer that a write has brought."""
+    _answers.put(_key(desk, what, number), (time.monotonic(), answer))
+
+
+def _key(desk: TenantContext, what: str, number: int) -> tuple[str, str, str, int]:
+    return desk.tenant_id, str(desk.where.placement), what, number
+
 
 STAYS: Final = 75  # seconds after a page has said so; it does every 30
 WRITES: Final = 45  # seconds after a page has said that somebody writes; it says too when they stop
@@ -41,7 +73,7 @@ def announce(
     now = _now()
     mine = {"name": desk.user_name, "until": 0 if leaves else now + STAYS, "writes": now + WRITES if writes else 0}
     told = _written(desk, number, json.dumps(mine | {"shown": shown}), now)
-    shared_reads.learned(desk, _PEOPLE, number, told)
+    learned(desk, _PEOPLE, number, told)
     gone = [who for who, text in told.items() if json.loads(text)["until"] <= now and who != desk.user_id]
     if gone and len(told) > MOST:
         parts: Any = PresenceItem.people
@@ -56,7 +88,7 @@ def others(desk: TenantContext, number: int) -> list[Other]:
         item = desk.repository.get(PresenceItem, keys.tenant, sort=stored.ticket(number))
         return _told(item) if item else {}
 
-    return _others(desk, shared_reads.latest(desk, _PEOPLE, number, read))
+    return _others(desk, latest(desk, _PEOPLE, number, read))
 
 
 def _others(desk: TenantContext, told: Mapping[str, str]) -> list[Other]:

@@ -19,7 +19,6 @@ declare(PRESENCE, grants=(Grant("tenant", PRESENCE, ("GetItem", "UpdateItem")),)
 
 
 def ticket(number: int) -> str:
-    """Return the sort key of a ticket."""
     return keys.whole_number(number, "the number of a ticket", least=1)
 
 

@@ -20,7 +20,7 @@ from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.counting import stored as counts
 from tickets.counting.stored import Recent
-from tickets.live import page_tokens, presence, shared_reads
+from tickets.live import page_tokens, presence
 from tickets.live.page_tokens import OpenPage
 from tickets.live.presence import Other
 from tickets.ticket import stored
@@ -49,7 +49,7 @@ def look(request: HttpRequest, token: str) -> JsonResponse:
             return JsonResponse({})
         writes, leaves = "writes" in request.POST, "leaves" in request.POST
         return JsonResponse(_people(presence.announce(desk, number, shown=page.shown, writes=writes, leaves=leaves)))
-    answer: dict[str, Any] = {"at": shared_reads.latest(desk, "change", number, partial(_at, page))}
+    answer: dict[str, Any] = {"at": presence.latest(desk, "change", number, partial(_at, page))}
     if number and "people" in request.POST:
         others = _people(presence.others(desk, number))
         answer = others | {"at": max(answer["at"], others["at"])}

@@ -28,7 +28,6 @@ class JobCommand(PortalCommand):
         self.me = uuid.uuid4().hex
 
     def add_job_arguments(self, parser: CommandParser, *, rate: float, what: str, settle: float) -> None:
-        """Add --rate, of tickets a second, and --settle."""
         parser.add_argument(
             "--rate", type=number(0.1, 100_000, "a number of tickets from 0.1 to 100,000"), default=rate,
             metavar="TICKETS", help=f"to {what} in a second, at most (%(default)g)",

@@ -159,5 +159,4 @@ def other_partitions(tenant_id: str, placement: Placement) -> list[str]:
 def entry(
     item: MoveItem, action: AuditAction, by: Actor, before: Mapping[str, object], after: Mapping[str, object]
 ) -> AuditEntry:
-    """Return the audit row of an act of a move."""
     return AuditEntry(item.tenant_id, action, by, "tenant", item.tenant_id, item.title, before, after)

@@ -128,7 +128,6 @@ class TicketCopies:
             between()
 
     def sync_tickets(self, numbers: Iterable[int]) -> int:
-        """Do that for the tickets of these numbers."""
         return self.sync([stored.ticket(self._tenant_id, number) for number in numbers])
 
     def _differences(self, partitions: list[str], at_once: int) -> tuple[list[tuple[str, Raw]], list[str]]:

@@ -24,7 +24,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
 from tickets.notices import telling
 from tickets.notices.telling import TicketNotice
-from tickets.replies import mail_tokens, reply_addresses
+from tickets.replies import message_ids, reply_addresses
 from tickets.ticket import stored
 from tickets.ticket.fields import Rating
 from tickets.ticket.stored import ActivityItem, SummaryItem
@@ -128,6 +128,6 @@ def _answer_to(tenant: TenantContext, person: Member, news: TicketNews) -> str:
     None is given where the mail has an internal note, of whichever ticket: an answer is public, and would quote it.
     """
     number = int(news.summary.number)
-    if not person.role.at_least(Role.AGENT) or not settings.MAIL_DOMAIN or number > mail_tokens.MOST:
+    if not person.role.at_least(Role.AGENT) or not settings.MAIL_DOMAIN or number > message_ids.MOST:
         return ""
     return reply_addresses.address_of(tenant.tenant_id, number, person.id, is_agent=True)

@@ -2,18 +2,25 @@
 
 Somebody who mutes a ticket hears nothing of it, also as its assignee or where they are mentioned. To follow it again
 ends that.
+
+A link by which somebody stops mail without signing in holds desk, person, and what it mutes. It does not expire: mail
+is kept for years. Its page changes nothing until its button is pressed, since mail scanners open links.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
+from django.core import signing
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from portal.dynamo.store import Action
 from portal.errors import ConditionFailed, Conflict, NotFound
+from portal.schema import keys
 from tenants.membership import members
+from tenants.membership.mail_choices import MailedReport, MailKind
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
 from tickets.ticket.stored import SummaryItem
@@ -73,3 +80,39 @@ def _write(tenant: TenantContext, number: int, actions: list[Action], room: Any 
         if refused.stored(SummaryItem) is None:
             raise NotFound(_("There is no ticket %(number)s.") % {"number": number}) from refused
         raise Conflict(full) from refused
+
+
+_SALT: Final = "tickets.notices.mute"
+# No MailKind has these values, and mails that were sent have them.
+_REPORTS: Final = {report.value.replace("_", " "): report for report in MailedReport}
+
+
+@dataclass(frozen=True)
+class MuteLink:
+    """Say what a link mutes for a person: the ticket of this `number`, this `kind` of mail, or a report."""
+
+    tenant_id: str
+    user_id: str
+    number: int = 0
+    kind: MailKind | None = None
+    report: MailedReport | None = None
+
+    @property
+    def token(self) -> str:
+        """Return it signed, for an address."""
+        report = next((text for text, report in _REPORTS.items() if report is self.report), None)
+        what = report or (self.kind.value if self.kind else self.number)
+        return signing.dumps([self.tenant_id, self.user_id, what], salt=_SALT)
+
+    @classmethod
+    def read(cls, token: str) -> Self | None:
+        """Return what `token` gave; None for anything else, such as a link that a mail program has cut."""
+        try:
+            tenant_id, user_id, what = signing.loads(token, salt=_SALT)
+            if isinstance(what, int):
+                return cls(keys.tenant(tenant_id), user_id, number=what)
+            if what in _REPORTS:
+                return cls(keys.tenant(tenant_id), user_id, report=_REPORTS[what])
+            return cls(keys.tenant(tenant_id), user_id, kind=MailKind(what))
+        except (signing.BadSignature, ValueError):
+            return None

@@ -18,7 +18,7 @@ from portal.web import desk_prefix, locales
 from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.request import page_for_mail
 from tickets.notices.digest import Digest, TicketNews
-from tickets.notices.mute_links import MuteLink
+from tickets.notices.following import MuteLink
 from tickets.ticket.fields import Priority, Status
 from tickets.ticket.stored import ActivityItem, is_requester
 

@@ -113,7 +113,6 @@ class TicketNotice(NamedTuple):
         return cls(MailKind(kind), int(number), str(entry))
 
     def written(self) -> str:
-        """Return it as a row holds it."""
         return json.dumps([self.kind.value, self.number, self.entry])
 
 

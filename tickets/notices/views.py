@@ -27,8 +27,8 @@ from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.notices import following, inbox, report_turns, stored, telling
+from tickets.notices.following import MuteLink
 from tickets.notices.inbox import InboxPage, TicketNotices
-from tickets.notices.mute_links import MuteLink
 from tickets.ticket.fields import Status
 
 _EXCERPT: Final = 160  # characters

@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from portal.errors import NotFound
 from portal.web.access import costs, get_or_post
 from tenants.tenancy.request import GuestRequest
-from tickets.outside import guest_access, looks
+from tickets.outside import looks, pages
 
 
-@guest_access.by_name
+@pages.desk_by_name
 @costs(on="GET", get="logo, slug", trips=1, reads=2)
 @costs(on="POST", get="slug", trips=1, reads=1)
 @get_or_post

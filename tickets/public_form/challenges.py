@@ -65,7 +65,6 @@ class Challenge:
 
 
 def issue(desk: TenantContext, *, bits: int) -> Challenge:
-    """Return a new challenge for a form of a desk."""
     nonce, issued_at = secrets.token_hex(16), int(time.time())
     text = _signer(desk).sign(f"{nonce}.{bits}.{issued_at}")
     return Challenge(text, nonce, bits, issued_at)

@@ -134,7 +134,6 @@ class LooksForm(forms.Form):
 
     @classmethod
     def of(cls, looks: Looks, item: LooksItem | None) -> LooksForm:
-        """Return the form that shows these looks."""
         return cls(
             initial={
                 "looks_name": item.name if item else "",
@@ -196,7 +195,6 @@ class SettingsForm(forms.Form):
 
     @classmethod
     def of(cls, settings: FormSettings, defined: Definitions) -> SettingsForm:
-        """Return the form that shows these settings."""
         initial: dict[str, Any] = {name: getattr(settings, name) for name in cls.base_fields}
         own = {f"{_OWN}{one.id}": REQUIRED if needed else SHOWN for one, needed in settings.asked(defined)}
         return cls(defined, initial=initial | own | {"origins": "\n".join(settings.origins)})

@@ -30,7 +30,7 @@ from tickets.attachments.presenters import GUEST_FIELD
 from tickets.attachments.presenters import field as files_field
 from tickets.attachments.views import answer_guest_upload
 from tickets.custom_fields import definitions
-from tickets.outside import guest_access, looks, pages
+from tickets.outside import looks, pages
 from tickets.outside.looks import Looks
 from tickets.public_form import challenges, form_settings, receiving
 from tickets.public_form.challenges import Challenge
@@ -51,7 +51,7 @@ def _read(desk: TenantContext) -> tuple[Looks, FormSettings]:
     return Looks.of(desk, of_looks), settings
 
 
-@guest_access.by_name
+@pages.desk_by_name
 @costs(on="GET", get="attempts, looks, public form, setup, slug", trips=2, reads=8)
 @costs(
     on="POST",
@@ -183,7 +183,7 @@ def _page(
     )
 
 
-@guest_access.by_name
+@pages.desk_by_name
 @costs(on="GET", get="looks, public form, slug", trips=1, reads=3)
 @costs(on="POST", get="attempts, file, looks, public form, slug", write="attempts, file", trips=8, reads=30, writes=5)
 @get_or_post

@@ -58,7 +58,6 @@ class Eraser:
         return sum(1 for _ in self._objects(holding)) + sum(1 for _ in self.find(holding))
 
     def _objects(self, holding: Holding) -> Iterator[str]:
-        """Yield the keys of the objects of a holding."""
         if holding.objects is None:
             return
         self._between()

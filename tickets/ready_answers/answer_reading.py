@@ -176,7 +176,6 @@ def _has(row: ReadyAnswerRow, given: Sequence[str]) -> bool:
 
 
 def found_by(title: str, shortcut: str) -> list[str]:
-    """Return the words that an answer is found by."""
     return list(dict.fromkeys([shortcut, *stored.words(title)]))[:_WORDS]
 
 

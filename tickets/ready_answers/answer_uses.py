@@ -45,7 +45,6 @@ class Uses:
 
     @property
     def counted(self) -> list[str]:
-        """The ids of the answers that are counted."""
         return [item.answer_id for item in self.found]
 
     def join(self, transaction: Transaction, told: Any) -> None:

@@ -89,7 +89,6 @@ class ReadyAnswerForm(forms.Form):
 
 
 def initial_of(given: Given, version: int) -> dict[str, Any]:
-    """Return what the form of a stored answer begins with."""
     return {
         "title": given.title,
         "shortcut": given.shortcut,

@@ -29,7 +29,6 @@ class FilledAnswer:
 
     @property
     def told(self) -> dict[str, Any]:
-        """Return it as JSON tells of it."""
         return asdict(self)
 
 

@@ -73,7 +73,6 @@ class MailForm(forms.Form):
 
     @classmethod
     def of(cls, settings: MailSettings) -> MailForm:
-        """Return the form that shows these settings."""
         initial: dict[str, Any] = {name: getattr(settings, name) for name in cls.base_fields}
         initial |= {name: "\n".join(getattr(settings, name)) for name in ("addresses", "blocked")}
         return cls(initial=initial)
@@ -104,5 +103,4 @@ class SenderForm(forms.Form):
 
     @classmethod
     def of(cls, settings: MailSettings) -> SenderForm:
-        """Return the form that shows these settings."""
         return cls(initial={"domain_sender": settings.domain_sender, "version": settings.version})

@@ -21,7 +21,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.schema import keys
-from tickets.replies.mail_tokens import MOST, NUMBER_BYTES, TENANT_BYTES, handle_of, opened, sealed
+from tickets.replies.message_ids import MOST, NUMBER_BYTES, TENANT_BYTES, handle_of, opened, sealed
 
 PREFIX: Final = "reply+"
 RETURN_PREFIX: Final = "bounce+"

@@ -35,10 +35,10 @@ from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
 from tenants.tenancy import context, tenant_directory
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.roles import Role
-from tickets.attachments import attachments, downloads, findings, scanning
+from tickets.attachments import attachments, downloads, scanning
 from tickets.desk import rating, timelines
 from tickets.desk.timelines import TicketTimeline
-from tickets.replies import delivery_states, mail_settings, mail_tokens, message_ids, reply_addresses, ticket_links
+from tickets.replies import delivery_states, mail_settings, message_ids, reply_addresses, ticket_links
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.public_entries import PublicEntry, PublicFile, all_public, opening, public
 from tickets.replies.ticket_links import TicketLink
@@ -244,7 +244,7 @@ def _looked_at(tenant: TenantContext, number: int, file: PublicFile) -> PublicFi
     """Return a file with what its scanner has found meanwhile, where it waited for that."""
     if file.state != scanning.WAITING:
         return file
-    return replace(file, state=findings.look(tenant, downloads.file_of(tenant, number, file.id)))
+    return replace(file, state=scanning.look_at_finding(tenant, downloads.file_of(tenant, number, file.id)))
 
 
 def _attached(tenant: TenantContext, files: Sequence[PublicFile]) -> list[tuple[PublicFile, bytes]]:
@@ -318,7 +318,7 @@ def _return_address(read: _Reply) -> str:
 
 def _link(read: _Reply, copies: Sequence[str]) -> TicketLink | None:
     """Return the link in the letter; None where somebody gets a copy, who would answer in the requester's place."""
-    if copies or not stored.is_requester(read.requester.id) or read.number > mail_tokens.MOST:
+    if copies or not stored.is_requester(read.requester.id) or read.number > message_ids.MOST:
         return None
     if read.link == ticket_events.TO_ALL:
         return ticket_links.all_link(read.tenant, read.requester, read.settings)

@@ -21,7 +21,7 @@ from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.replies.mail_settings import MailSettings
-from tickets.replies.mail_tokens import MAC_BYTES, MOST, NUMBER_BYTES, TENANT_BYTES, opened, sealed
+from tickets.replies.message_ids import MAC_BYTES, MOST, NUMBER_BYTES, TENANT_BYTES, opened, sealed
 from tickets.requesters.requesters import Requester
 from tickets.ticket import set_aside, stored
 from tickets.ticket.stored import SummaryItem, is_requester
@@ -122,7 +122,6 @@ def ticket_link(tenant: TenantContext, summary: SummaryItem, person: Requester, 
 
 
 def all_link(tenant: TenantContext, person: Requester, settings: MailSettings) -> TicketLink:
-    """Return a person's link to all their tickets."""
     until = int(time.time()) + ALL_SECONDS
     return TicketLink(tenant.tenant_id, person.id, 0, _generation(settings, person), until)
 

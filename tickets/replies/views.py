@@ -177,7 +177,6 @@ def end_all_links(request: TenantRequest) -> HttpResponse:
 @costs(get="ticket", write="ticket", trips=4, reads=2, writes=20)
 @require_POST
 def end_links_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
-    """End the links that lead the requester to this ticket."""
     ticket_links.revoke(request.tenant, number)
     messages.success(request, _("The requester's links to this ticket are ended. The next letter has a new one."))
     return redirect("tickets:ticket", number)

@@ -50,7 +50,6 @@ class Figure:
 
 
 def address(month: str, part: str = "") -> str:
-    """Return where the letter of a month is."""
     return f"{reverse('tickets:monthly-letter')}?{urlencode({'month': month})}{part and f'#{part}'}"
 
 
@@ -121,7 +120,6 @@ def _unfelt(minutes: int) -> str:
 
 
 def page(tenant: TenantContext, found: MonthlyLetter) -> dict[str, Any]:
-    """Return the context of the page."""
     month, latest = found.month, monthly.last_month(tenant)
     opened = clock.day_of(tenant.created_at, tenant.zone)
     return {

@@ -53,7 +53,6 @@ def come_due(tenant: TenantContext, entity: str, version: str, *, read: Mapping[
 
 
 def _send(tenant: TenantContext, person: Member, mail: OutgoingMail, turn: ReportTurn, first: date) -> None:
-    """Send a mail unless the person has got that of this turn."""
     transaction, item, noted = Transaction(), stored.of_member(tenant.tenant_id, person.id), turn.noted
     is_new: Condition = noted.does_not_exist() | (noted < first.isoformat())
     transaction.update(item, [noted.set(first.isoformat())], name=_TOLD, condition=is_new)

@@ -58,7 +58,6 @@ class MonthlyLetter:
 
 
 def last_month(tenant: TenantContext) -> str:
-    """Return the last month that is over at the desk."""
     return reports.shifted(reports.this_month(tenant), -1)
 
 

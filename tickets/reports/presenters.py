@@ -84,7 +84,6 @@ class Hour:
 
 
 def page(tenant: TenantContext, found: Report, *, by: str) -> dict[str, Any]:
-    """Return the context of the page."""
     names = _Names(tenant, found)
     return {
         **_links(tenant, found, by),
@@ -127,7 +126,6 @@ def _links(tenant: TenantContext, found: Report, by: str) -> dict[str, str]:
 
 
 def _rows(found: Report, names: _Names, by: str) -> list[ReportRow]:
-    """Return a row for each value of the scope."""
     return [
         _row(
             row,
@@ -141,13 +139,11 @@ def _rows(found: Report, names: _Names, by: str) -> list[ReportRow]:
 
 
 def _trend(found: Report, names: _Names, by: str) -> list[ReportRow]:
-    """Return a row for each month."""
     params = names.params(found.value) if found.value else {}
     return [_row(one, month_name(one.month), address(one.month, by, found.value), params) for one in found.trend]
 
 
 def address(month: str, by: str, value: str = "", after: str = "") -> str:
-    """Return where the report of a month is."""
     return f"{reverse('tickets:reports')}?{_query(month, by, value, after)}"
 
 

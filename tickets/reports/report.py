@@ -64,7 +64,6 @@ class MonthNumbers:
 
     @classmethod
     def of(cls, month: str, value: str, counts: Counts) -> MonthNumbers:
-        """Read the counts of a MONTH."""
         hours = {(day, hour): max(0, counts[f"h.{day}.{hour}"]) for day in range(7) for hour in range(24)}
         return cls(
             month=month,
@@ -123,7 +122,6 @@ class Report:
 
 
 def this_month(tenant: TenantContext) -> str:
-    """Return the month of today at the desk."""
     return tenant.today.isoformat()[:7]
 
 
@@ -146,7 +144,6 @@ def shifted(month: str, by: int) -> str:
 
 
 def days_of(month: str) -> tuple[date, date]:
-    """Return the first and the last day of a month."""
     first = date.fromisoformat(f"{month}-01")
     return first, date.fromisoformat(f"{shifted(month, 1)}-01") - timedelta(days=1)
 

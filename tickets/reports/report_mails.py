@@ -26,7 +26,7 @@ from tickets.dashboards.dashboard import Dashboard
 from tickets.dashboards.durations import Durations
 from tickets.dashboards.presenters import ANY, UNRESOLVED_LIST
 from tickets.desk.ticket_presenters import queue_url
-from tickets.notices.mute_links import MuteLink
+from tickets.notices.following import MuteLink
 from tickets.reports import letter_presenters, monthly
 from tickets.reports.letter_presenters import Figure
 from tickets.reports.mailing import Read, Write
@@ -185,7 +185,6 @@ def _row(label: str, now: str, before: str, params: dict[str, str] | None = None
 
 
 def _month_page(desk: str, found: MonthlyLetter) -> tuple[str, Page]:
-    """Return the subject of the monthly letter, and what it says."""
     title = month_name(found.month)
     return _("[%(desk)s] The letter of %(month)s") % {"desk": desk, "month": title}, {
         "days": title,

@@ -106,7 +106,6 @@ def _file(file: PublicFile, token: str) -> dict[str, str]:
 
 
 def tickets(found: OwnTickets, *, token: str) -> dict[str, Any]:
-    """Return what the page shows of all tickets of a person."""
     rows = [
         {
             "title": row.title,

@@ -31,7 +31,7 @@ from tickets.desk import changing, commenting, rating
 from tickets.desk.changing import Wishes
 from tickets.desk.rating import WORDS_LIMIT, NotRatable
 from tickets.letters import desk_addresses
-from tickets.outside import guest_access, pages
+from tickets.outside import pages
 from tickets.replies.ticket_links import TicketLink
 from tickets.requester_pages import presenters, requester_page
 from tickets.requester_pages.requester_page import LinkGone, Visit
@@ -44,7 +44,7 @@ def _desk(link: TicketLink | None, *, is_former: bool = False) -> TenantContext:
     if link is None or (link.is_over and not is_former):
         raise LinkGone
     try:
-        return guest_access.of_tenant(desk_addresses.desk_at_work(link.tenant_id))
+        return pages.desk_of_tenant(desk_addresses.desk_at_work(link.tenant_id))
     except NotFound:
         raise LinkGone from None
 
@@ -178,7 +178,6 @@ def answer(request: GuestRequest, token: str) -> HttpResponse:
 @costs(on="POST", get="looks, mail settings, requester, ticket", write="ticket", trips=5, reads=8, writes=20)
 @get_or_post
 def close(request: GuestRequest, token: str) -> HttpResponse:
-    """Close the ticket."""
     if request.method == "POST":
         visit, summary = requester_page.let_in(request.desk, _link(token))
         if summary.status != Status.CLOSED:
@@ -308,7 +307,6 @@ def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
 @costs(get="looks, mail settings, requester, ticket", trips=1, reads=6)
 @require_safe
 def one_of_all(request: GuestRequest, token: str, number: int) -> HttpResponse:
-    """Lead from the list to the page of one of its tickets."""
     link = TicketLink.read_all(token)
     if link is None:
         raise LinkGone

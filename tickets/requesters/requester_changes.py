@@ -343,7 +343,6 @@ def _open_profile(tenant: TenantContext, requester_id: str) -> ProfileItem:
 
 
 def _end_links(*people: ProfileItem) -> None:
-    """End the links that lead these people to their tickets."""
     for item in people:
         item.link_generation = int(item.link_generation or 0) + 1
 

@@ -35,7 +35,6 @@ _LONGEST: Final = 200  # characters of what people are found by
 
 
 def new_id() -> str:
-    """Return a fresh id of a requester."""
     return f"rq_{uuid.uuid4().hex}"
 
 

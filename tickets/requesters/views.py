@@ -184,7 +184,6 @@ def _form_page(
 @costs(get="audit chain, requester", write="audit chain, audit row, membership, requester", trips=4, reads=3, writes=15)
 @require_POST
 def end_links(request: TenantRequest, requester: str) -> HttpResponse:
-    """End all links that lead this person to their tickets."""
     try:
         person = requester_changes.revoke_links(request.tenant, requester, by=actor_of(request))
     except Conflict as error:

@@ -236,7 +236,6 @@ def matches(rule: Rule, event: TicketEvent, ticket: SummaryItem) -> bool:
 
 
 def planned(rule: Rule, ticket: SummaryItem) -> RulePlan:
-    """Return what a rule does with a ticket for which it is."""
     then = rule.then
     try:
         wished = then.edit.wishes(ticket).cleaned().values

@@ -125,7 +125,6 @@ def rehearsal_page(
 
 
 def people_in(item: RehearsalItem, found: Iterable[RuleFinding]) -> Iterator[str]:
-    """Yield the members whom a rehearsal and what it found name."""
     yield from (new for name, new, _times in json.loads(item.tally) if name == ASSIGNEE.name)
     for one in found:
         yield one.mail_to
@@ -164,7 +163,6 @@ def _change(tenant: TenantContext, name: str, old: str, new: str, names: Names) 
 
 
 def run_line(run: RunItem) -> dict[str, Any]:
-    """Return what a rule did once."""
     return {
         "id": run.run_id,
         "number": int(run.number),

@@ -88,7 +88,6 @@ def _ran_before(
 
 
 def _after(ticket: SummaryItem, plan: RulePlan) -> SummaryItem:
-    """Return the ticket with what a plan changes of its fields."""
     made = _Made()
     made.note(plan)
     return made.on(ticket)

@@ -157,7 +157,6 @@ class RuleFinding:
         return cls(number, at, On(on), changed, answer, webhook, mail_to, refused, tuple(circle))
 
     def dump(self) -> list[Any]:
-        """Return the finding as JSON has it."""
         return [*astuple(self)]
 
 

@@ -65,7 +65,6 @@ def rules(tenant_id: str) -> str:
 
 
 def rule(rule_id: str) -> str:
-    """Return the sort key of a rule."""
     return keys.joined(_RULE, rule_id)
 
 
@@ -90,7 +89,6 @@ def event_id(stamp: str, row_id: str) -> str:
 
 
 def run(rule_id: str, run: str) -> str:
-    """Return the sort key of a run."""
     return keys.joined("RUN", rule_id, run)
 
 
@@ -117,7 +115,6 @@ def rehearsal_part(plan: str, number: int) -> str:
 
 
 def rehearsal_part_number(sort: str) -> int:
-    """Return the number of the part that has this sort key."""
     return int(keys.split(sort)[-1])
 
 

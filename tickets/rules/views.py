@@ -352,7 +352,6 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
 )
 @require_POST
 def cancel_rehearsal(request: TenantRequest, rule: str) -> HttpResponse:
-    """End the rehearsal of a rule with what it has found."""
     try:
         item = rule_changes.find(request.tenant, rule)
         rehearsal_requests.cancel(request.tenant, item, by=actor_of(request))

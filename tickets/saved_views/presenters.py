@@ -78,7 +78,6 @@ def starred(
 
 
 def all_views(tenant: TenantContext, views: Views, counts: Mapping[str, ViewCount]) -> dict[str, Any]:
-    """Return all views in their two groups."""
     groups = [(_("Views of the desk"), views.desk), (_("Your views"), views.own)]
     return {
         "groups": [
@@ -196,7 +195,6 @@ class ListPlace:
         return ticket_url(int(found.row.number)) + there.query
 
     def page(self, number: int) -> dict[str, Any]:
-        """Return what the page of a ticket shows of the way."""
         return {
             "label": _("%(count)s of %(all)s") % {"count": f"{self.place:,}", "all": self.total},
             "queue_url": self.listing.url(),
@@ -259,7 +257,6 @@ class ListDisplay:
         return ".".join([COMPACT if self.is_compact else "comfortable", *words])
 
     def classes(self, sorted_by: str) -> str:
-        """Return the classes of a table that is sorted by a column."""
         hidden = [f"without-{name}" for name in COLUMNS if not self.shows(name, sorted_by)]
         return " ".join([*hidden, *([COMPACT] if self.is_compact else [])])
 

@@ -71,7 +71,6 @@ class Views:
 
     @property
     def beside(self) -> list[View]:
-        """Return the views that stand beside the queue."""
         return [*self.groups, *self.starred]
 
     def get(self, view_id: str) -> View:
@@ -111,14 +110,12 @@ def of_desk(tenant: TenantContext) -> tuple[View, ...]:
 
 
 def views_of(item: ViewsItem | None) -> tuple[View, ...]:
-    """Return the views that an item has."""
     told = json.loads(item.views) if item else []
     is_desks = item is not None and item.owner == DESK
     return tuple(View(one[0], one[1], one[2], is_desks, tuple(one[3:])) for one in told)
 
 
 def texts_of(views: Sequence[View]) -> str:
-    """Return views as their item holds them."""
     return json.dumps([[view.id, view.name, view.query, *view.more] for view in views], ensure_ascii=False)
 
 

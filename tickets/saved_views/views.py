@@ -122,7 +122,6 @@ def new_view(request: TenantRequest) -> HttpResponse:
 )
 @get_or_post
 def edit_view(request: TenantRequest, view: str) -> HttpResponse:
-    """Rename a view."""
     stored = saved_views.read(request.tenant).get(view)
     if not saved_views.may_change(request.tenant, stored):
         raise Forbidden(_("Admins and owners change the views of the desk."))
@@ -190,7 +189,6 @@ def move_view(request: TenantRequest, view: str) -> HttpResponse:
 @costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
 @require_POST
 def star_view(request: TenantRequest, view: str) -> HttpResponse:
-    """Star a view, or take the star from it."""
     try:
         saved_views.star(request.tenant, view, on="on" in request.POST, by=actor_of(request))
     except Invalid as error:

@@ -49,7 +49,6 @@ class WordMatcher:
 
     @cached_property
     def beginnings(self) -> list[str]:
-        """Return texts of which each word that counts begins with one."""
         return [b for s in self.spellings for b in (tokenizer.beginnings(s) if self.has_forms else [s])]
 
     @cached_property

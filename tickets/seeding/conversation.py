@@ -64,7 +64,6 @@ class Played:
 
 
 def conversations() -> tuple[Conversation, ...]:
-    """Return all of them."""
     return tuple(Conversation(**raw) for raw in cast.load("conversations.toml")["conversation"])
 
 

@@ -38,7 +38,7 @@ from tickets.seeding import cast
 from tickets.seeding.cast import Accounts, CastDesk, ensure_tenant
 from tickets.seeding.content import invent
 from tickets.seeding.stored import SOURCE, SeedItem
-from tickets.ticket import count_forms
+from tickets.ticket import status_dates
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.stored import CounterItem, SummaryItem
 
@@ -207,7 +207,7 @@ def _fill(
 ) -> Iterator[int]:
     planned, day = int(record.planned), date.fromisoformat(record.day)
     counter = tenant.repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET, consistent=True)
-    counting = count_forms.of(tenant, counter)
+    counting = status_dates.counting_of(tenant, counter)
     for start in range(int(record.written) + 1, planned + 1, BLOCK):
         numbers = list(range(start, min(start + BLOCK, planned + 1)))
         last = numbers[-1]

@@ -105,7 +105,6 @@ class Clocks:
         )
 
     def dump(self) -> str:
-        """Return them as JSON."""
         held = [self.steps, self.first_version, self.version, self.at, self.as_of, int(self.runs), self.missed]
         return json.dumps([_FORM, *held, int(self.waits), self.clocks, self.told], separators=(",", ":"))
 
@@ -118,13 +117,11 @@ class Clocks:
 
 
 def begin(step: Step, policy_of: PolicyOf) -> Clocks:
-    """Return the clocks of a ticket that is opened by this step."""
     fresh = Clocks(0, step.version, step.version, step.at, step.at, False, {FIRST: Clock(), SOLUTION: Clock()})
     return follow(fresh, step, policy_of)
 
 
 def follow(before: Clocks, step: Step, policy_of: PolicyOf) -> Clocks:
-    """Return the clocks after the next step."""
     at = max(step.at, before.at)  # clocks of two machines may differ
     passed = policy_of(before.version).calendar.between(before.at, at) if before.runs else 0
     missed = [clock.due for clock in before.clocks.values() if 0 < clock.due <= at]

@@ -58,7 +58,6 @@ def hours_text(spans: Sequence[Span]) -> str:
 
 
 def _hours(text: str) -> tuple[Span, ...]:
-    """Return the spans of a day in minutes."""
     spans: list[Span] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = _SPAN.match(part)
@@ -155,7 +154,6 @@ class SlaForm(forms.Form):
 
     @property
     def days(self) -> list[Any]:
-        """Return the fields of the days of a week."""
         return [self[f"hours_{number}"] for number in range(len(DAYS))]
 
     def clean(self) -> dict[str, Any]:

@@ -51,7 +51,6 @@ class SlaPolicy:
         return {name: seconds for name in TARGETS if rule and (seconds := getattr(rule, name))}
 
     def dump(self) -> str:
-        """Return it as JSON."""
         found = asdict(self) | {"calendar": asdict(self.calendar) | {"days_off": sorted(self.calendar.days_off)}}
         return json.dumps(found, separators=(",", ":"), sort_keys=True)
 

@@ -62,7 +62,6 @@ def snooze(request: TenantRequest, number: int) -> HttpResponse:
 @costs(get="ticket", trips=1, reads=2)
 @require_POST
 def wake(request: TenantRequest, number: int) -> HttpResponse:
-    """End a snooze."""
     try:
         receipt = snoozing.wake(request.tenant, number)
     except Conflict as error:

@@ -26,7 +26,6 @@ class Cause:
         return f"{self.rule_id} {self.version} {self.event} {self.depth}"
 
     def run_id(self, number: int) -> str:
-        """Return the id of the run on the ticket of this number."""
         return f"{self.event}-{number}"
 
     @classmethod

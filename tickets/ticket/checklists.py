@@ -68,7 +68,6 @@ class Tick:
 
 
 def items(text: str) -> list[ChecklistItem]:
-    """Return the items of all checklists in a text."""
     return [ChecklistItem(place, match[3].strip(), match[2] != " ") for place, match in enumerate(_ITEM.finditer(text))]
 
 

@@ -52,7 +52,6 @@ class ChoiceValue(StrEnum):
 
     @property
     def word(self) -> str:
-        """Return the value for the middle of a sentence."""
         return locales.said(self.value)
 
 
@@ -207,7 +206,6 @@ class TicketField:
 
     @property
     def label(self) -> str:
-        """Return what pages call the field."""
         return locales.said(self.named)
 
     def clean(self, value: Any) -> Any:
@@ -219,7 +217,6 @@ class TicketField:
         return value
 
     def text(self, value: Any) -> str:
-        """Return a value as the history of a ticket holds it."""
         return str(value)
 
     def from_text(self, text: str) -> Any:
@@ -231,7 +228,6 @@ class TicketField:
         return self.text(value)
 
     def shown(self, value: Any) -> str:
-        """Return a value as pages show it."""
         return self.text(value)
 
     def changes(self, stored: Any, wanted: Any) -> Iterator[FieldChange]:
@@ -251,7 +247,6 @@ class TicketField:
         return self.from_text(text)
 
     def dumped(self, value: Any) -> Any:
-        """Return a wished value as JSON has it."""
         return self.stored(value)
 
 
@@ -317,7 +312,6 @@ class ChoiceField(TicketField):
 
     @property
     def choices(self) -> list[tuple[str, str]]:
-        """Return the values with their labels."""
         return [("", _(self.none))] * self.is_optional + [(word.value, word.label) for word in self.words]
 
     def offered(self, current: str) -> list[dict[str, Any]]:
@@ -393,7 +387,6 @@ class CustomFields(TicketField):
             yield name, stored.get(name.removeprefix(CUSTOM_PREFIX), ""), text
 
     def by_change(self, values: Any) -> dict[str, str]:
-        """Return values by the names that the history has for changes of them."""
         return {f"{CUSTOM_PREFIX}{field_id}": values[field_id] for field_id in sorted(values)}
 
     def changed(self, stored: Any, wanted: Any, names: Collection[str]) -> dict[str, str] | None:

@@ -62,7 +62,6 @@ def _counter(reader: Reader) -> Iterator[StoredItem]:
 
 
 def numbers(reader: Reader) -> range:
-    """Return the numbers that tickets can have."""
     given = next((int(stored.item["last"]["N"]) for stored in _counter(reader)), 0)
     return range(1, given + 1)
 

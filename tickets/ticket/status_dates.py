@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from portal import clock
 from portal.dynamo.store import Action
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import fields, stored
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import COUNT_FORM, CounterItem, SummaryItem
+
+
+class Counting(NamedTuple):
+    """The attributes `epoch` and `count_form` of a new ticket."""
+
+    epoch: int = 0
+    form: int | None = None
+
+
+def counting_of(tenant: TenantContext, counter: CounterItem | None) -> Counting:
+    """Return how a ticket is counted that has got its number from this counter, None for one that was never asked."""
+    form = COUNT_FORM if tenant.counts_months or (counter and counter.count_form) else None
+    return Counting(int(counter.epoch) if counter else 0, form)
 
 
 def reopens(before: str, after: str) -> bool:

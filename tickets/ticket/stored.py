@@ -544,7 +544,7 @@ TICKET_ITEMS: Final = Kinds[SummaryItem | DetailItem | ActivityItem](
 
 
 class CounterItem(Item):
-    """The last ticket number that was given out in a tenant, and how new tickets are counted: count_forms.py.
+    """The last ticket number that was given out in a tenant, and how new tickets are counted: status_dates.py.
 
     While `closed` is there, no number is given out here: the tenant is being moved to another place.
     """

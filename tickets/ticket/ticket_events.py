@@ -295,12 +295,10 @@ def rule_ran(summary: SummaryItem, *, rule: tuple[str, str, int], to: tuple[str,
 
 
 def due_soon(number: int, *, target: str, due_at: str) -> Event:
-    """Tell that a target will be missed soon."""
     return Event(DUE_SOON, {"number": number, "target": target, "due_at": due_at}, 1, (NOTICE,))
 
 
 def breached(number: int, *, target: str, due_at: str) -> Event:
-    """Tell that a target was missed."""
     return Event(BREACHED, {"number": number, "target": target, "due_at": due_at}, 1, (NOTICE,))
 
 
@@ -316,7 +314,6 @@ def comment_edited(tenant: TenantContext, number: int, *, entry: ActivityItem, b
 
 
 def comment_deleted(tenant: TenantContext, number: int, *, entry: ActivityItem, version: int) -> Event:
-    """Tell that a comment or an internal note was deleted."""
     return Event(NOTE_DELETED if entry.kind == "note" else COMMENT_DELETED, _of_entry(tenant, number, entry), version)
 
 
@@ -325,7 +322,6 @@ def _of_entry(tenant: TenantContext, number: int, entry: ActivityItem) -> Json:
 
 
 def link_asked(number: int, *, person: str, link: str) -> Event:
-    """Ask for a letter with a link to this ticket, or to all tickets of the person."""
     return Event(LINK_ASKED, {"number": number, "person": person, "link": link}, 1, (REPLY,))
 
 
@@ -364,7 +360,6 @@ def came_due(tenant: TenantContext, number: int, *, version: int, to: str) -> Ev
 
 
 def subject(number: int) -> str:
-    """Return what the outbox calls a ticket."""
     return f"ticket/{number}"
 
 

@@ -45,7 +45,6 @@ class PastTicket:
 
     @classmethod
     def of(cls, summary: SummaryItem, description: str | None = None) -> PastTicket:
-        """Return the ticket as it is now."""
         return cls(
             number=int(summary.number),
             values={field.name: getattr(summary, field.name, description) for field in FIELDS},

@@ -62,7 +62,6 @@ def differences(found: ThenAndNow, defined: Definitions) -> list[dict[str, Any]]
 
 
 def ticket_page(found: ThenAndNow, at: str, defined: Definitions) -> dict[str, Any]:
-    """Return what the page of one ticket as it was shows."""
     number = found.now.number
     return {
         "number": number,

@@ -63,7 +63,6 @@ class Recount:
             self.counts[part].update(some)
 
     def merge(self, other: Recount) -> None:
-        """Add what others contribute."""
         self.tickets += other.tickets
         self.uncountable += other.uncountable
         self.add_counts(other.counts)

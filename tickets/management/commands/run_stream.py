@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 
-from delivery.timers import lag
+from delivery.timers import due
 from delivery.timers.due_worker import DueWorker
 from portal.errors import Unavailable
 from portal.load import reporting
@@ -71,7 +71,7 @@ class Command(FollowCommand):
 
     def gauges(self) -> Mapping[str, float]:
         try:
-            return {**super().gauges(), reporting.DUE_LAG: lag.worst(WORKER)}
+            return {**super().gauges(), reporting.DUE_LAG: due.worst_lag(WORKER)}
         except Unavailable:  # the alarm about the stream rings where this lasts
             return super().gauges()
 

@@ -40,7 +40,6 @@ class IndexState:
 
     @classmethod
     def of(cls, rows: Iterable[DirectoryRow]) -> IndexState:
-        """Tell the rows of the directory apart."""
         rows = list(rows)
         new = tuple(row for row in rows if isinstance(row, NewItem))
         headers = tuple(row for row in rows if isinstance(row, SegmentItem))
