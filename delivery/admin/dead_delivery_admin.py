@@ -93,7 +93,7 @@ class DeadDeliveryAdmin(DeadItemAdmin):
         ObjectAction("_replay", "Replay", "Sends it again, with all its attempts before it, and removes it here."),
         ObjectAction("_drop", "Drop", "Removes it; it is never delivered. This cannot be taken back.", asks=True),
     )
-    replayed = "It is sent again."
+    replayed = "It is sent again. An endpoint that is paused skips it; its desk can send it from the endpoint's page."
 
     @admin.display(description="event")
     def event(self, obj: Any) -> Any:

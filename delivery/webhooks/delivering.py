@@ -22,7 +22,7 @@ from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
 from delivery.webhooks import delivery_log, endpoints, safe_addresses, signatures
-from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, Attempt
+from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, WAS_PAUSED, Attempt
 from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
 from delivery.webhooks.stored import EndpointItem, SecretItem
 from portal import clock
@@ -47,7 +47,6 @@ _WORKER: Final = Actor(origin="webhooks")
 
 # Writes the mails that tell of an endpoint that is paused, and why.
 # These are stored, in English; pages translate them.
-WAS_PAUSED: Final = gettext_noop("The endpoint was paused.")
 REDIRECTED: Final = declare_stored(gettext_noop("Answered %(status)s. Redirects are not followed."))
 ANSWERED_WITH: Final = declare_stored(gettext_noop("Answered %(status)s."))
 IS_GONE: Final = gettext_noop("It answered 410 Gone.")

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from delivery.outbox import outbox_rows, publisher
 from delivery.outbox.event_types import Event
@@ -38,6 +38,7 @@ from tenants.tenancy.context import TenantContext
 from tenants.tenancy.redaction import RedactedTicket
 
 ANSWERED, FAILED, DEAD, SKIPPED = "answered", "failed", "dead", "skipped"
+WAS_PAUSED: Final = gettext_noop("The endpoint was paused.")  # the note of what was skipped
 KEPT: Final = timedelta(days=30)
 EXCERPT_LIMIT: Final = 2_000  # characters of an answer
 PAGE_SIZE: Final = 25

@@ -86,7 +86,7 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
         "badge": _RESULTS[row.state],
         "is_failed": row.state == delivery_log.FAILED,
         "is_answered": bool(row.status),
-        "answer": _answer(int(row.status), row.state),
+        "answer": _answer(int(row.status), was_sent=row.state != delivery_log.SKIPPED),
         "took": "" if row.state == delivery_log.SKIPPED else _took(int(row.ms)),
         "attempts": len(row.attempts),
         "note": stored_text(row.note),
@@ -106,7 +106,12 @@ def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any
     if stored is not None:
         body = _pretty(publisher.envelope(stored, int(event_id.rpartition("_")[2])))
     tries = [
-        {**tried, "note": stored_text(tried["note"]), "at": clock.parse(tried["at"]), "took": _took(int(tried["ms"]))}
+        {
+            "note": stored_text(tried["note"]),
+            "at": clock.parse(tried["at"]),
+            "took": _took(int(tried["ms"])) if tried["note"] != delivery_log.WAS_PAUSED else "",
+            "answer": _answer(int(tried["status"]), was_sent=tried["note"] != delivery_log.WAS_PAUSED),
+        }
         for tried in row.attempts
     ]
     return {"url": row.url, "body": body, "excerpt": row.excerpt, "tries": tries[::-1], **delivery(row)}
@@ -141,8 +146,8 @@ def datetime_local(moment: datetime) -> str:
     return f"{locales.current().local(moment):%Y-%m-%dT%H:%M}"
 
 
-def _answer(status: int, state: str) -> str:
-    if state == delivery_log.SKIPPED:
+def _answer(status: int, *, was_sent: bool) -> str:
+    if not was_sent:
         return gettext("Not sent")
     return f"{status}" if status else gettext("No answer")
 

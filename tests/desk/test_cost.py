@@ -222,8 +222,9 @@ def test_an_earlier_page_of_a_long_ticket_takes_two_trips(world: World) -> None:
     for _ in range(timelines.ACTIVITY_PAGE + 5):
         commenting.comment(bob, number, body="again")
     browser = world.browser("bob")
-    earlier = browser.get(f"/tickets/{number}/").context["earlier_url"]
-    assert spent(browser, earlier).trips == 2
+    page = browser.get(f"/tickets/{number}/")
+    assert 'href="#latest">Go to the latest' in page.content.decode(), "a long way on a phone"
+    assert spent(browser, page.context["earlier_url"]).trips == 2
 
 
 def test_an_open_page_asks_for_updates_at_half_a_unit_and_one_more_trip(filled: tuple[World, int, int]) -> None:

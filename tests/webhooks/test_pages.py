@@ -165,6 +165,22 @@ def test_a_paused_endpoint_is_sent_no_test_and_nothing_again(world: World, recei
     assert [row.pending for row in rows()] == [None]
 
 
+def test_what_a_paused_endpoint_skipped_is_said_to_be_not_sent_in_the_list_and_on_its_page(
+    world: World, receiver: Receiver
+) -> None:
+    browser = world.browser("alice", "acme")
+    item, _ = endpoint(world.context("alice", "acme"), f"http://127.0.0.1:{receiver.port}/hooks")
+    tell(world.context("alice", "acme"), 1)
+    browser.send(at(item, "pause/"))
+    work_off(world.context("alice", "acme"))
+    assert log_of(browser.get(at(item))) == [("parcel.sent", "Skipped", "Not sent")]
+    page = browser.get(at(item, f"deliveries/{delivery_log.name_of(deliveries(world, item)[0])}/"))
+    assert [(tried["answer"], tried["note"]) for tried in page.context["delivery"]["tries"]] == [
+        ("Not sent", "The endpoint was paused.")
+    ]
+    assert receiver.connections == 0
+
+
 def test_a_delivery_has_a_page_with_request_and_answer(world: World, receiver: Receiver) -> None:
     item = told(world, receiver, 250)
     browser = world.browser("alice", "acme")
@@ -260,7 +276,7 @@ def test_one_delivery_is_sent_again_with_the_same_id(world: World, receiver: Rec
     browser.send(at(item, f"deliveries/{name}/redeliver/"))
     assert len(work_off(world.context("alice", "acme"))) == 1
     page = browser.get(at(item, f"deliveries/{name}/"))
-    assert [int(one["status"]) for one in page.context["delivery"]["tries"]] == [200, 200]
+    assert [one["answer"] for one in page.context["delivery"]["tries"]] == ["200", "200"]
     assert receiver.connections == 2
 
 
