@@ -39,6 +39,7 @@ from markupsafe._speedups import _escape_inner
 
 from portal import clock
 from portal.web import access, desk_prefix, locales
+from portal.web.locales import Locale
 from portal.web.stash import PAGE_MARK
 
 SCRIPTS: Final = Path(settings.BASE_DIR) / "static" / "js"
@@ -73,6 +74,8 @@ def escaped(value: Any) -> str:
     kind = type(value)
     if kind is str:
         return _escape_inner(value)
+    if kind is int:
+        return str(value)
     return value if kind is Markup else escape(value)
 
 
@@ -457,7 +460,7 @@ def when(moment: datetime | None) -> Markup | str:
     if moment is None:
         return ""
     locale = locales.current()
-    return _time(moment, locale.ago(moment), locale.exact(moment))
+    return Markup(f"{_time_begins(locale, moment)}{locale.ago(moment)}</time>")  # noqa: S704  # as in _time
 
 
 def moment(moment: datetime, *, seconds: bool = False) -> Markup:
@@ -490,6 +493,11 @@ def short_day(day: date) -> str:
 def grouped(count: int) -> str:
     """Write 1234567 as 1,234,567, with the marks that the person has chosen."""
     return locales.current().number(count)
+
+
+@lru_cache(maxsize=8192)
+def _time_begins(locale: Locale, moment: datetime) -> str:
+    return f'<time datetime="{moment.isoformat()}" title="{locale.exact(moment)}">'
 
 
 def _time(moment: datetime, said: str, exact: str) -> Markup:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final
 
 from django.conf import settings
@@ -96,6 +96,13 @@ class Locale:
     names_zone: bool = True
     language: str = ENGLISH
 
+    def __hash__(self) -> int:
+        return self._hash  # each moment on a page is looked up by its locale
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.zone, self.date_form, self.number_form, self.first_weekday, self.names_zone, self.language))
+
     @property
     def direction(self) -> str:
         """Return "rtl" where the language is written from right to left, else "ltr"."""
@@ -147,7 +154,8 @@ class Locale:
             if days == 1:
                 return said(_YESTERDAY)
             return said(_DAYS_AGO) % {"num": days}
-        return self.day_seen_in(moment, self.local(now).year)
+        is_near_new_year = (now.month, now.day) in ((12, 31), (1, 1))  # else, all zones are in the same year
+        return _day_seen_in(self, moment, self.local(now).year if is_near_new_year else now.year)
 
     def number(self, number: int | float, *, decimals: int = 0) -> str:
         """Write a number with the marks of this form."""

@@ -141,11 +141,11 @@ class TenantContext:
     def role_label(self) -> str:
         return self.role.label
 
-    @property
+    @cached_property
     def is_agent(self) -> bool:
         return self.role.at_least(Role.AGENT)
 
-    @property
+    @cached_property
     def is_admin(self) -> bool:
         return self.role.at_least(Role.ADMIN)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from copy import copy
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Self
 
 from pynamodb.attributes import Attribute, NumberAttribute, UnicodeAttribute
@@ -370,7 +370,7 @@ class PartItem(CountsItem):
     tags_touched = NumberAttribute(attr_name="nG", null=True)
     weeks_from = UnicodeAttribute(attr_name="wf", null=True)
 
-    @property
+    @cached_property
     def part(self) -> Part:
         kind, date, epoch = aggregate_parts(self.sk) or ("", "", 0)
         return Part(_PART_KINDS.get(kind, "TOTALS"), date, epoch)

@@ -25,11 +25,15 @@ TOP = 8  # above the highest line, for half of its number
 
 def number(of: Number) -> Markup:
     """Return a count as a link to what was counted. Zero stands there quietly."""
-    # A dashboard has hundreds, and digits and their marks need no escaping.
+    # A dashboard has hundreds, most of them zero, and digits and their marks need no escaping.
+    if not (of.count or of.url):
+        return _ZERO
     if of.url:
         return Markup(f'<a class="number" href="{escaped(of.url)}">{grouped(of.count)}</a>')  # noqa: S704
-    zero = "" if of.count else " number-zero"
-    return Markup(f'<span class="number{zero}">{grouped(of.count)}</span>')  # noqa: S704
+    return Markup(f'<span class="number">{grouped(of.count)}</span>')  # noqa: S704
+
+
+_ZERO: Final = Markup('<span class="number number-zero">0</span>')
 
 
 def shortened(count: int) -> str:
@@ -132,10 +136,13 @@ def daily_drawing(days: Sequence[Line]) -> DailyDrawing:
     )
 
 
+_OF_DAY: Final = gettext_noop("%(day)s: %(opened)s opened, %(resolved)s resolved")
+
+
 def _strip(day: Line, x: float, width: float) -> tuple[str | None, str, str, str]:
     created, resolved = day.numbers[:2]
     told = {"day": day.name, "opened": grouped(created.count), "resolved": grouped(resolved.count)}
-    words = gettext("%(day)s: %(opened)s opened, %(resolved)s resolved") % told
+    words = locales.said(_OF_DAY) % told
     return created.url or resolved.url, f"{x:.3f}", f"{width:.3f}", words
 
 

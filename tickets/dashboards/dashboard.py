@@ -380,10 +380,13 @@ def _matrix(totals: Counts) -> dict[tuple[Status, Priority], int]:
     return {(s, p): max(0, totals[f"{s}.{p}"]) for s in Status for p in Priority}
 
 
+_RATED: Final = tuple(f"rated.{rating}" for rating in Rating)
+
+
 def _day(day: date, counts: Counts) -> Day:
     names = ("created", "done.n", "reopened", "commented", "received")
     created, resolved, reopened, commented, received = (max(0, counts[name]) for name in names)
-    rated = sum(max(0, counts[f"rated.{rating}"]) for rating in Rating)
+    rated = sum(max(0, counts[name]) for name in _RATED)
     return Day(day, created, resolved, reopened, commented, received, rated)
 
 

@@ -44,8 +44,8 @@ class Durations:
     @classmethod
     def of(cls, counts: Counts, what: str) -> Durations:
         """Read those of "first" or "done" in a day's counts."""
-        if not counts:
-            return cls()
+        if counts.get(_of(what)[0], 0) <= 0:
+            return _NONE
         count, seconds, *histogram = [max(0, counts.get(name, 0)) for name in _of(what)]
         return cls(count, seconds, tuple(histogram))
 
@@ -86,3 +86,6 @@ class Durations:
     def buckets(self) -> list[Bucket]:
         """All of them, the empty ones too."""
         return [Bucket(low, high, n) for (low, high), n in zip(pairwise(_BOUNDS), self.histogram, strict=True)]
+
+
+_NONE: Final = Durations()

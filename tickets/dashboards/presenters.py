@@ -39,6 +39,9 @@ class Number:
     url: str = ""
 
 
+_NO_TICKETS: Final = Number(0)
+
+
 @dataclass(frozen=True)
 class Tile:
     """A number with its name and perhaps a note, or a duration in seconds in place of the number."""
@@ -368,7 +371,9 @@ def _number(count: int, *, among: int = 0, **params: Any) -> Number:
 
     `among` is that number, 0 where a key serves the list.
     """
-    return Number(count, queue_url(**params) if count and among <= READ_LIMIT else "")
+    if not count:
+        return _NO_TICKETS
+    return Number(count, queue_url(**params) if among <= READ_LIMIT else "")
 
 
 def _days(first: date | None, last: date | None) -> str:

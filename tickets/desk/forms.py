@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from functools import cache
 from typing import Any, Self
 
 from django import forms
@@ -264,10 +266,23 @@ class CommentForm(forms.Form):
     )
     seen_at = forms.CharField(required=False, max_length=40)  # in the part of the page that keeps itself up to date
 
+    @classmethod
+    def empty(cls, **initial: str) -> CommentForm:
+        """Return a form to be shown. It shares its fields with all others: Django would copy each of them, and its
+        widget, for each page of a ticket."""
+        form = copy(_empty_form())
+        form.initial, form._bound_fields_cache = initial, {}  # type: ignore[attr-defined]  # missing in the stubs
+        return form
+
     def takes_no_text(self) -> None:
         """Let the text be empty: files may be all that somebody has to say."""
         body: Any = self.fields["body"]
         body.required, body.stored = False, lambda text: fields.comment(text) if text.strip() else ""
+
+
+@cache
+def _empty_form() -> CommentForm:
+    return CommentForm()
 
 
 class RequesterOfTicketForm(forms.Form):

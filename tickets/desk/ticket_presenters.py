@@ -366,7 +366,7 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "files": file_lines(int(summary.number), stored.files) if stored.files else [],
         "has_files": any(
             file.state in READABLE
-            for files in (stored.files, *(e.files for e in stored.activity))
+            for files in (stored.files, *(e.attribute_values.get("files") for e in stored.activity))
             for file in files or ()
         ),
         "attached": FIELD,

@@ -65,10 +65,10 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         _merged.put(own, stored_sources)
         parts[1:] = _parts_read(tenant, stored_sources, sort if before is not None else None)
     every = [*parts[0].rows, *(row for one in parts[1:] for row in one.with_opening())]
-    rows = sorted(every, key=lambda row: row.sk, reverse=True)
+    rows = sorted(every, key=_sort_key, reverse=True)
     # Below the last row of a part that has more, rows of that part would be missing.
     floor = max((one.rows[-1].sk for one in parts if one.more and one.rows), default="")
-    shown = [row for row in rows if row.sk >= floor][:ACTIVITY_PAGE]
+    shown = [row for row in rows if _sort_key(row) >= floor][:ACTIVITY_PAGE]
     more = len(rows) > len(shown) or any(one.more for one in parts)
     earlier = [shown[-1].sk, *stored_sources] if shown and more else None
     return TicketTimeline(
@@ -164,6 +164,10 @@ def _rows(tenant: TenantContext, number: int, before: str | None) -> _Part:
         rows += _entries(found.items)
     more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
     return _Part(summary, detail, rows[:ACTIVITY_PAGE], more, before)
+
+
+def _sort_key(row: ActivityItem) -> str:
+    return row.attribute_values["sk"]  # type: ignore[no-any-return]  # attributes are descriptors
 
 
 def parted(number: int, items: Iterable[Item]) -> tuple[SummaryItem, str, list[ActivityItem]]:

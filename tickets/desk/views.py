@@ -343,7 +343,7 @@ def _ticket_page(
         return redirect("tickets:ticket", into)
     context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
     if form is None:
-        form = CommentForm(initial={"seen": stored.summary.status, "cc": context["reply"]["cc"]})
+        form = CommentForm.empty(seen=stored.summary.status, cc=context["reply"]["cc"])
     else:
         since = request.POST.get("seen_at") or context["seen_at"]
         context["attached"] = files_field(files)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from django.utils.translation import gettext_noop
@@ -236,6 +237,7 @@ def ticket_number(tenant_id: str, pk: str) -> int | None:
     return owner[1] if owner and owner[0] == tenant else None
 
 
+@lru_cache(maxsize=1024)  # each entry of a ticket is asked for its own
 def owner_of(pk: str) -> tuple[str, int] | None:
     """Return tenant and number of a ticket's partition key, or None for anything else."""
     parts = all_keys.collection_parts(pk)
