@@ -195,7 +195,8 @@ def _number_size(number: str) -> int:
 
 def item_size(item: dict[str, dict[str, Any]]) -> int:
     """Return the bytes that AWS counts for an item: names and values."""
-    size = sum(map(len, item)) if "".join(item).isascii() else sum(len(name.encode()) for name in item)
+    names = "".join(item)
+    size = len(names) if names.isascii() else len(names.encode())
     for value in item.values():
         # Most attributes are short texts and numbers, and every page counts all that it read.
         if (text := value.get("S")) is not None and text.isascii():

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from importlib import import_module
@@ -97,7 +97,7 @@ class PageCode(CodeGenerator):
     """Compile what a page does hundreds of times without calls of Python: each value that is escaped, each attribute.
 
     A template gives all of its text at once, and not each piece by itself through all templates around it. Functions
-    of GLOBALS are called directly, and a text of ours is found and filled in without a call.
+    of GLOBALS are called directly, a text of ours is found and filled in without a call, and a kept piece found.
     """
 
     _written: nodes.Expr | None = None  # the text of ours that goes onto the page as it is
@@ -150,6 +150,19 @@ class PageCode(CodeGenerator):
         for one in (*node.args, *node.kwargs):
             self.visit(one, frame)
             self.write(", ")
+        self.write(")")
+
+    @optimizeconst
+    def visit_Filter(self, node: nodes.Filter, frame: Frame) -> None:
+        kept: Mapping[str, Any] = getattr(self.environment, "kept", {})
+        if node.name not in kept or node.node is None or node.dyn_args or node.dyn_kwargs:
+            super().visit_Filter(node, frame)
+            return
+        self.write(f"environment.kept[{node.name!r}](language(), ")
+        self.visit(node.node, frame)
+        for one in (*node.args, *node.kwargs):
+            self.write(", ")
+            self.visit(one, frame)
         self.write(")")
 
     def _write_text(self, node: nodes.Call, frame: Frame) -> None:
@@ -205,6 +218,7 @@ class PageEnvironment(Environment):
     template_class = PageTemplate
     code_generator_class = PageCode
     of_forms: Environment | None = None
+    kept: Mapping[str, Callable[..., str]] = {}  # pieces by name, of a language and their arguments
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         page = super()._parse(source, name, filename)
@@ -246,15 +260,25 @@ def environment(*, libraries: Sequence[str], **options: Any) -> Environment:
     for library in modules:
         for template, sizes in library.PIECES.items():
             macros = made.get_template(template).module
-            made.filters.update({name: _kept(getattr(macros, name), size) for name, size in sizes.items()})
+            kept = {name: _kept(getattr(macros, name), size) for name, size in sizes.items()}
+            made.kept = {**made.kept, **kept}
+            made.filters.update({name: _in_language(piece) for name, piece in kept.items()})
     made.of_forms = made.overlay(undefined=Undefined, keep_trailing_newline=False)
     return made
 
 
 def _kept(macro: Macro, size: int) -> Callable[..., str]:
-    """Return a macro that keeps its latest results, by language."""
-    kept = lru_cache(size, typed=True)(lambda language, *args, **options: macro(*args, **options))
-    return lambda *args, **options: kept(locales.language(), *args, **options)
+    """Return a macro that keeps its latest results, by language, which comes before its arguments."""
+    return lru_cache(size, typed=True)(lambda language, *args, **options: macro(*args, **options))
+
+
+def _in_language(kept: Callable[..., str]) -> Callable[..., str]:
+    def piece(*args: Any, **options: Any) -> str:
+        return kept(locales.language(), *args, **options)
+
+    # Else Jinja would render one with constant arguments when the template is compiled, in the language of that moment.
+    piece.jinja_pass_arg = _PassArg.context  # type: ignore[attr-defined]  # as `pass_context` does
+    return piece
 
 
 class _Texts(dict[str, Markup]):

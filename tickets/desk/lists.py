@@ -220,7 +220,8 @@ class MergedList:
         return found
 
     def _match(self, partition: IndexPartition, row: IndexRow) -> SummaryItem | None:
-        if self.raised and partition.index is self.index and row.ticket.raised_at:
+        # Attributes are descriptors, and each row is asked.
+        if self.raised and partition.index is self.index and row.ticket.attribute_values.get("raised_at"):
             return None
         if partition.index is self.raised:  # for those who may read notes it was updated last by one
             row.ticket.updated_at = row.ticket.raised_at
@@ -398,8 +399,9 @@ def page(
     begin, end = listing.ends(stretch.rows, position) if rows else ((), ())
     links = listing.pager.links(place, begin=begin, end=end, more=not stretch.complete) if rows else Links()
     # An index lags behind by a moment, in which a ticket that changed may stand in it twice: the newer row is right.
-    newest = {item.number: item for item in (matches if ascending else reversed(matches))}
-    shown = [item for item in matches if newest[item.number] is item]
+    ordered = matches if ascending else reversed(matches)
+    newest = {item.attribute_values["number"]: item for item in ordered}
+    shown = [item for item in matches if newest[item.attribute_values["number"]] is item]
     is_whole = place is None and stretch.complete
     return TicketPage(
         rows=shown,

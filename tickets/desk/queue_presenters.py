@@ -427,7 +427,7 @@ def first_place(params: Mapping[str, str]) -> int:
 def _updates_url(address: QueueAddress, page: TicketPage, read_at: str) -> str:
     """Return where an open page asks whether tickets of its list have changed since it was read."""
     # In another order the page does not begin with the latest change.
-    seen = read_at if address.sort else max((row.updated_at for row in page.rows), default=read_at)
+    seen = read_at if address.sort else max((row.attribute_values["updated_at"] for row in page.rows), default=read_at)
     query = urlencode({name: value for name, value in {**address.params, "seen": seen}.items() if value})
     return f"{desk_prefix.address('tickets:updates')}?{query}"
 
