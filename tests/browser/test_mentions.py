@@ -64,15 +64,15 @@ def test_escape_closes_the_list_and_the_text_keeps_its_focus(page: Page) -> None
     expect(text(page)).to_have_value("@Ve\n")
 
 
-@pytest.mark.parametrize("typed", ["bob@example.com", "me@Vera", "@Nobody", "a @ b"])
-def test_no_list_opens_where_nobody_is_named(page: Page, typed: str) -> None:
+def test_no_list_opens_where_nobody_is_named(page: Page) -> None:
     text(page).focus()
     with page.expect_response("**/people/names/"):
         page.keyboard.type("@")
-    page.keyboard.press("Backspace")
-    page.keyboard.type(typed)
-    expect(text(page)).to_have_value(typed)
-    expect(page.locator("#completions")).to_be_hidden()
+    for typed in ("bob@example.com", "me@Vera", "@Nobody", "a @ b"):
+        text(page).fill("")
+        page.keyboard.type(typed)
+        expect(text(page)).to_have_value(typed)
+        expect(page.locator("#completions")).to_be_hidden()
 
 
 def test_a_name_is_chosen_by_a_pointer_on_a_phone_and_reaches_the_comment(page: Page) -> None:
