@@ -18,14 +18,14 @@ from playwright.sync_api import Page, expect
 from portal import clock
 from portal.load.tenant_limiter import TenantLimiter
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.lifecycle import tenant_lifecycle
+from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import invitations, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts, attempt_limits
 from tenants.tenancy import admission
 from tenants.tenancy.roles import Role
 from tests.browser.conftest import NewPage, Witness
-from tests.browser.page_audit import audit
+from tests.browser.page_audit import WAYS, audit, layout, show
 from tests.browser.test_nothing_is_lost import give_address_to_globex
 from tests.desk.test_outage import engine_down
 from tests.load.test_tenant_limiter import HandClock
@@ -393,6 +393,20 @@ def test_targets_and_snoozing(world: World, person: NewPage, auditor: Auditor, w
     snoozing.snooze(alice, number, until=clock.now() + timedelta(hours=3))
     auditor.look(page, "snoozed", f"/tickets/{number}/")
     assert not auditor.found
+
+
+def test_names_of_one_long_word_widen_no_page(world: World, person: NewPage) -> None:
+    alice, word, found = world.context("alice", "acme"), "Bundesverwaltungsgericht" * 4, []
+    creating.create(alice, title=f"{word}{word}"[:200], description="", tags=["mw" * 19])
+    desk_settings.rename(alice, name=word[:80], slug="acme", by=SYSTEM)
+    accounts.set_profile(alice.user_id, name=word[:80], profile=accounts.Profile(), by=SYSTEM)
+    page = person("alice", "acme")
+    for path in ("/tickets/", "/tickets/1/", "/desk/members/", "/account/", "/tickets/dashboard/"):
+        page.goto(path)
+        for scheme, size in WAYS:
+            show(page, scheme, size)
+            found += layout(page, f"{path}, {size['width']}")
+    assert not found
 
 
 def test_forms_that_wait(world: World, person: NewPage, auditor: Auditor, witness: Witness) -> None:

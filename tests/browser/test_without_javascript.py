@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import NewPage, sign_in
+from tests.support.operators import make_operator
 from tests.support.world import World
 
 pytestmark = pytest.mark.browser
@@ -86,3 +87,13 @@ def test_on_a_phone_tickets_begin_near_the_top_and_the_list_is_chosen_in_a_panel
     page.get_by_role("link", name="Closed", exact=True).click()
     expect(page.get_by_role("button", name="Status: Closed")).to_be_visible()
     expect(page.get_by_role("link", name="Pending")).to_be_hidden()
+
+
+def test_the_admins_sidebar_is_open_before_its_script_runs_so_that_the_page_does_not_move(
+    world: World, browse: NewPage
+) -> None:
+    world.users["root"] = make_operator()
+    page = browse(java_script_enabled=False)
+    sign_in(page, "root@example.com")
+    page.goto("/admin/tenants/tenant/")
+    expect(page.get_by_role("navigation", name="Sidebar")).to_be_in_viewport()
