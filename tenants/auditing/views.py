@@ -30,7 +30,7 @@ from tenants.auditing import access_review, audit_export
 from tenants.lifecycle import certificates
 from tenants.membership import auditors, invitation_views, past_roster
 from tenants.membership.stored import AuditorItem
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 
@@ -269,13 +269,10 @@ def extend(request: TenantRequest, user: str) -> HttpResponse:
     """Give an access another end."""
     form = EndForm(request.POST)
     auditors.find(request.tenant, user)
-    try:
+    with refusal_told(request, Conflict, Invalid):
         if not form.is_valid():
             raise Invalid(" ".join(map(str, form.errors["until"])))
         item = auditors.extend(request.tenant, user_id=user, until=form.ends_at, by=actor_of(request))
-    except (Conflict, Invalid) as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, _("The access of %(name)s has another end now.") % {"name": item.name})
     return redirect("tenants:auditors")
 
@@ -287,11 +284,8 @@ def extend(request: TenantRequest, user: str) -> HttpResponse:
 @require_POST
 def end(request: TenantRequest, user: str) -> HttpResponse:
     """End an access at once."""
-    try:
+    with refusal_told(request, Conflict):
         item = auditors.end(request.tenant, user_id=user, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, _("The access of %(name)s has ended.") % {"name": item.name})
     return redirect("tenants:auditors")
 

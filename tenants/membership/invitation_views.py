@@ -31,7 +31,7 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import NewAccountForm
 from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import TenantRequest, absolute_url, actor_of, enter_desk, start_session
+from tenants.tenancy.request import TenantRequest, absolute_url, actor_of, enter_desk, refusal_told, start_session
 from tenants.tenancy.roles import Role
 
 
@@ -127,12 +127,9 @@ def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any]
 )
 @require_POST
 def resend(request: TenantRequest, invite: str) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         write = partial(write_mail, request)
         sent = invitations.resend(request.tenant, invite_id=invite, by=actor_of(request), write=write)
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         send_mails(request, [sent])
     return redirect("tenants:invitations")
 
@@ -153,11 +150,8 @@ def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     if request.method != "POST":
         page = {"invite": invitations.require_pending(request.tenant, invite)}
         return render(request, "tenants/invitation_revoke.html", page)
-    try:
+    with refusal_told(request, Conflict):
         revoked = invitations.revoke(request.tenant, invite_id=invite, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, _("The invitation for %(email)s was revoked.") % {"email": revoked.email})
     return redirect("tenants:invitations")
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
+from portal.errors import PortalError
 from portal.load.tenant_limiter import RateAnswer
 from portal.nosql.session_store import TENANT_KEY, SessionStore
 from portal.schema.access_patterns import cost
@@ -63,6 +67,15 @@ class IdentifiedRequest(HttpRequest):
     acting_cookie: str
     rate_answer: RateAnswer | None
     desk: TenantContext
+
+
+@contextmanager
+def refusal_told(request: HttpRequest, *refusals: type[PortalError]) -> Iterator[None]:
+    """Do what a page is for. An error of these kinds ends that, and is a message on the page that follows."""
+    try:
+        yield
+    except refusals as error:
+        messages.error(request, error.message)
 
 
 class GuestRequest(IdentifiedRequest):

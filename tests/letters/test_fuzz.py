@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portal.mailing import letters, rtf, tnef
+from portal.mailing import letters, tnef
 from portal.mailing.charsets import decode
 from portal.mailing.letter_headers import addresses, date, message_ids, readable
 from portal.mailing.letter_html import images_allowed, read_html
@@ -104,7 +104,7 @@ def test_a_winmail_dat_of_any_bytes_is_opened_or_not(content: bytes, is_signed: 
 def test_packed_rtf_of_any_bytes_is_text(content: bytes, kind: int) -> None:
     packed = struct.pack("<IIII", len(content), 1000, kind, 0) + content
     plain = struct.pack("<IIII", 0, 2000, 0x414C454D, 0) + b"{\\rtf1 " + content
-    for text in (rtf.text_of(packed), rtf.text_of(plain)):
+    for text in (tnef.text_of_rtf(packed), tnef.text_of_rtf(plain)):
         assert text.encode().decode() == text
 
 

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tickets.sla import clocks
-from tickets.sla.calendar import Calendar
 from tickets.sla.clocks import ANSWER, QUESTION, Clocks, Miss, Step
-from tickets.sla.policy import SlaPolicy, TargetRule
+from tickets.sla.policy import Calendar, SlaPolicy, TargetRule
 from tickets.ticket.due_marks import FIRST, NEXT, SOLUTION, TARGETS, DueMarks
 
 HISTORIES = int(os.environ.get("SLA_HISTORIES", "30"))  # a night's run takes more

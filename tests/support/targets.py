@@ -7,8 +7,7 @@ from dataclasses import replace
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.sla import policy_versions
-from tickets.sla.calendar import Calendar
-from tickets.sla.policy import TargetRule
+from tickets.sla.policy import Calendar, TargetRule
 
 ALWAYS = Calendar("UTC", (((0, 1440),),) * 7)
 HOUR = 3600

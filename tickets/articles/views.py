@@ -17,7 +17,7 @@ from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
 from portal.web.access import costs, get_or_post, member
 from portal.web.conflicts import put_on_newer, put_on_stored
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
 from tickets.articles.articles import Text
@@ -241,11 +241,9 @@ def publish_article(request: TenantRequest, number: int) -> HttpResponse:
 @require_POST
 def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
     """Show an article to readers no more."""
-    try:
+    with refusal_told(request, Conflict):
         article_changes.withdraw(request.tenant, number, by=actor_of(request))
         messages.success(request, _("The article is a draft again. Readers do not see it any more."))
-    except Conflict as error:
-        messages.error(request, error.message)
     return redirect("tickets:article", number)
 
 
@@ -422,10 +420,8 @@ def move_section(request: TenantRequest, section: str) -> HttpResponse:
     act: Any = acts.get(request.POST.get("act", ""))
     if act is None:
         raise NotFound(_("There is no such step."))
-    try:
+    with refusal_told(request, Conflict):
         act(request.tenant, section, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
     return redirect("tickets:article_sections")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import costs, member
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.checklists import ticking
 from tickets.desk import changing
@@ -26,8 +25,6 @@ def tick(request: TenantRequest, number: int) -> HttpResponse:
     except Invalid:
         changing.read(request.tenant, number, consistent=False)  # of a ticket that does not exist nothing is said
         raise
-    try:
+    with refusal_told(request, Conflict):
         ticking.tick(request.tenant, number, wanted)
-    except Conflict as error:
-        messages.error(request, error.message)
     return redirect("tickets:ticket", number)

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import costs, get_or_post, member
 from portal.web.conflicts import put_on_newer
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import defining
 from tickets.custom_fields.definitions import FIELDS_LIMIT, KINDS_LIMIT, REQUIRED, CustomField, Definitions
@@ -117,15 +117,13 @@ def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
 def move(request: TenantRequest) -> HttpResponse:
     """Move a field or a kind up or down."""
     form = MoveForm(request.POST)
-    try:
+    with refusal_told(request, Invalid, Conflict, NotFound):
         if not form.is_valid():
             raise Invalid(_("This change is incomplete. Reload the page and try again."))
         data = form.cleaned_data
         defining.move(
             request.tenant, data["id"], by_places=data["by_places"], version=data["version"], by=actor_of(request)
         )
-    except (Invalid, Conflict, NotFound) as error:
-        messages.error(request, error.message)
     return redirect(_PAGE)
 
 

@@ -16,7 +16,7 @@ from portal.errors import Conflict, NotFound
 from portal.web.access import costs, in_person, member, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.sign_in import security_views
-from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed
+from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.attachments import attachments
 from tickets.desk_export import export_requests
@@ -101,10 +101,7 @@ def files(request: TenantRequest, part: str) -> HttpResponseBase:
 
 
 def _done(request: TenantRequest, act: Callable[..., None], said: str) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         act(request.tenant, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, said)
     return redirect("tickets:desk_export")

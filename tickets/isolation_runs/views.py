@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -14,7 +13,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Throttled
 from portal.schema.access_patterns import cost
 from portal.web.access import costs, declare_cost, for_auditors, in_person, member, open_while_closing
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.isolation_runs import platform_proofs, presenters, run_requests
 from tickets.isolation_runs.attempts import RunPlan
@@ -99,8 +98,6 @@ def download(request: TenantRequest, run: str) -> HttpResponse:
 
 def _done(request: TenantRequest, act: Callable[..., None]) -> HttpResponse:
     # Without a message: the page says how far the run is, and a message would still stand there when it has ended.
-    try:
+    with refusal_told(request, Conflict, Throttled):
         act(request.tenant, by=actor_of(request))
-    except (Conflict, Throttled) as error:
-        messages.error(request, error.message)
     return redirect("tickets:isolation")

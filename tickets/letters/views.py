@@ -18,7 +18,7 @@ from portal.objects.object_store import ObjectStore
 from portal.web.access import costs, member
 from portal.web.heavy_work import heavy, heavy_to_read
 from portal.web.locales import stored_text
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.letters import arrival, deciding, ledger, presenters, reconciling
 from tickets.letters.stored import LetterItem, raw_key
@@ -164,11 +164,8 @@ def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
 def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
     """Block the sender of a letter, from its own page or from the ticket that it became."""
     item = _letter(request, letter)
-    try:
+    with refusal_told(request, Conflict, Invalid):
         is_new = mail_settings.block(request.tenant, item.sender, by=actor_of(request))
-    except (Conflict, Invalid) as error:
-        messages.error(request, error.message)
-    else:
         said = (
             _("%(sender)s is blocked: its letters become no tickets.")
             if is_new

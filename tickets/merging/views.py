@@ -20,7 +20,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web.access import costs, get_or_post, member
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters, timelines
 from tickets.desk.ticket_presenters import ListedTicket
@@ -126,10 +126,7 @@ def merge(request: TenantRequest, number: int) -> HttpResponse:
 @require_POST
 def separate(request: TenantRequest, number: int) -> HttpResponse:
     """Let a merged ticket be one of its own again."""
-    try:
+    with refusal_told(request, Conflict):
         ticket_merging.separate(request.tenant, number)
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, _("Ticket #%(number)s is a ticket of its own again, as it was.") % {"number": number})
     return redirect("tickets:ticket", number)

@@ -23,7 +23,7 @@ from tenants.membership import mail_choices, members
 from tenants.membership.forms import labels
 from tenants.membership.mail_choices import MailKind
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.notices import following, inbox, report_turns, stored, telling
@@ -91,11 +91,8 @@ def follow(request: TenantRequest, number: int) -> HttpResponse:
     change, said = _CHANGES.get(request.POST.get("change", ""), (None, ""))
     if change is None:
         raise Invalid(_("This change is incomplete. Reload the ticket and try again."))
-    try:
+    with refusal_told(request, Conflict):
         change(request.tenant, number, request.tenant.user_id)
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, _(said))
     return redirect("tickets:ticket", number)
 

@@ -20,7 +20,7 @@ from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.replies import mail_settings, own_domain, ticket_links
 from tickets.replies.forms import LinksForm, MailForm, SenderForm
@@ -163,12 +163,9 @@ def check_domain(request: TenantRequest) -> HttpResponse:
 def end_all_links(request: TenantRequest) -> HttpResponse:
     """End all links of the desk's requesters to their tickets."""
     form = LinksForm(request.POST)
-    try:
+    with refusal_told(request, Conflict):
         version = form.cleaned_data["version"] if form.is_valid() else -1
         mail_settings.revoke_links(request.tenant, version=version, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, _("All links to tickets are ended. The next letter to each requester has a new one."))
     return redirect(_PAGE)
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from portal.errors import Conflict, Invalid, Overtaken
 from portal.web.access import costs, get_or_post, member
 from portal.web.conflicts import put_on_newer
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.requesters import naming, presenters, requester_changes, requester_list, requester_tickets, requesters
 from tickets.requesters.forms import MergeForm, RequesterForm
@@ -184,11 +184,8 @@ def _form_page(
 @costs(get="audit chain, requester", write="audit chain, audit row, membership, requester", trips=4, reads=3, writes=15)
 @require_POST
 def end_links(request: TenantRequest, requester: str) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         person = requester_changes.revoke_links(request.tenant, requester, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         said = _("All links of %(name)s to their tickets are ended. The next letter has a new one.")
         messages.success(request, said % {"name": person.label})
     return redirect("tickets:requester", requester)

@@ -22,7 +22,7 @@ from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.desk import changing, ticket_presenters
@@ -196,12 +196,9 @@ def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
 def switch(request: TenantRequest, rule: str) -> HttpResponse:
     """Switch a rule on or off, in the revision that the page showed."""
     is_on, seen = request.POST.get("on") == "yes", request.POST.get("revision", "")
-    try:
+    with refusal_told(request, Invalid, Conflict):
         revision = int(seen) if seen.isdecimal() and len(seen) < 10 else None
         rule_changes.change(request.tenant, rule, {}, is_on=is_on, revision=revision, by=actor_of(request))
-    except (Invalid, Conflict) as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, gettext("The rule is on.") if is_on else gettext("The rule is off."))
     return redirect("tickets:rule", rule)
 
@@ -320,10 +317,8 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
         request, partial(rule_changes.find, tenant, rule), partial(rehearsal_requests.last, tenant)
     )
     if request.method == "POST":
-        try:
+        with refusal_told(request, Invalid, Conflict):
             rehearsal_requests.ask(tenant, item, by=actor_of(request))
-        except (Invalid, Conflict) as error:
-            messages.error(request, error.message)
         return redirect("tickets:rule_rehearsal", rule)
     page: dict[str, Any] = {"rule": _line(request, item, names) | {"revision": int(item.revision)}}
     is_mine = last is not None and last.rule_id == rule
@@ -352,9 +347,7 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
 )
 @require_POST
 def cancel_rehearsal(request: TenantRequest, rule: str) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         item = rule_changes.find(request.tenant, rule)
         rehearsal_requests.cancel(request.tenant, item, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
     return redirect("tickets:rule_rehearsal", rule)

@@ -18,7 +18,7 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.web.access import costs, get_or_post, member
 from portal.web.conflicts import put_on_stored
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk.queue_presenters import QueueAddress
 from tickets.saved_views import presenters, saved_views, view_counts
@@ -189,10 +189,8 @@ def move_view(request: TenantRequest, view: str) -> HttpResponse:
 @costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
 @require_POST
 def star_view(request: TenantRequest, view: str) -> HttpResponse:
-    try:
+    with refusal_told(request, Invalid):
         saved_views.star(request.tenant, view, on="on" in request.POST, by=actor_of(request))
-    except Invalid as error:
-        messages.error(request, error.message)
     return redirect("tickets:views")
 
 

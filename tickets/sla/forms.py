@@ -13,8 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from tickets.sla import policy_versions
-from tickets.sla.calendar import Calendar, Span
-from tickets.sla.policy import ANY, SlaPolicy, TargetRule, duration_text
+from tickets.sla.policy import ANY, Calendar, SlaPolicy, Span, TargetRule, duration_text
 from tickets.sla.policy_versions import MOST_RULES
 from tickets.ticket.due_marks import TARGETS
 from tickets.ticket.fields import PRIORITY

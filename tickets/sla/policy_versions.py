@@ -25,9 +25,8 @@ from tenants.tenancy.context import TenantContext
 from tickets.desk_setup import setup
 from tickets.desk_setup.setup import CHANGED
 from tickets.desk_setup.stored import SlaPolicyItem, declare_part, pack, sla_version, unpack
-from tickets.sla.calendar import Calendar
 from tickets.sla.clocks import PolicyOf
-from tickets.sla.policy import SlaPolicy
+from tickets.sla.policy import Calendar, SlaPolicy
 
 PART: Final = "sla"
 MOST_RULES: Final = 20

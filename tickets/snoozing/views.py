@@ -15,7 +15,7 @@ from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import costs, get_or_post, member
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
 from tickets.snoozing import snoozing
@@ -62,11 +62,8 @@ def snooze(request: TenantRequest, number: int) -> HttpResponse:
 @costs(get="ticket", trips=1, reads=2)
 @require_POST
 def wake(request: TenantRequest, number: int) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         receipt = snoozing.wake(request.tenant, number)
-    except Conflict as error:
-        messages.error(request, error.message)
-    else:
         if receipt:
             said = _("Ticket #%(number)s is awake again.") % {"number": number}
             messages.success(request, said, extra_tags=receipt)

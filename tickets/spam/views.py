@@ -15,7 +15,7 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web import locales
 from portal.web.access import costs, counted, get_or_post, member
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
 from tickets.requesters import presenters as requester_presenters
@@ -92,10 +92,8 @@ def mark_many(request: TenantRequest) -> HttpResponse:
     done, offered = 0, numbers[: spam_marking.OFFERED]
     counted(request, len(offered))
     for number in offered:
-        try:
+        with refusal_told(request, Conflict, NotFound):
             done += spam_marking.mark(request.tenant, number, by=actor_of(request), block=False).is_new
-        except (Conflict, NotFound) as error:
-            messages.error(request, error.message)
     if done:
         messages.success(
             request,
