@@ -108,7 +108,7 @@ SLOW = {
 hypothesis.settings.register_profile("dice", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 # Examples that are the same each time find the same again: a few of them show that nothing broke.
 hypothesis.settings.register_profile(
-    "same", hypothesis.settings.get_profile("dice"), derandomize=True, max_examples=30, stateful_step_count=30
+    "same", hypothesis.settings.get_profile("dice"), derandomize=True, max_examples=20, stateful_step_count=30
 )
 hypothesis.settings.load_profile("same")
 
