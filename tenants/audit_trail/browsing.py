@@ -166,6 +166,7 @@ _NAMES: Final = (
     gettext_noop("notes"),
     gettext_noop("copy"),
     gettext_noop("why"),
+    gettext_noop("destination"),
 )
 # The beginnings of names that go on with the name or number of what was changed.
 _NAMES_OF: Final = {
