@@ -112,6 +112,17 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("same")
 
+# What pytest-django does around each test for marks that no test has, and for a table of sites that is not there.
+UNUSED = {
+    "_django_clear_site_cache",
+    "_django_db_marker",
+    "_django_isolate_apps",
+    "_django_set_urlconf",
+    "_django_setup_unittest",
+    "_live_server_helper",
+    "_template_string_if_invalid_marker",
+}
+
 # What the portal does again after some seconds, it does not do in the midst of a test that a busy machine holds up.
 WAITS = (
     (placements, "CONTEXT_SECONDS"),
@@ -137,6 +148,8 @@ def pytest_configure() -> None:
 def pytest_collection(session: pytest.Session) -> None:
     if share := getattr(session.config, "workerinput", None):
         _compile(session.config, int(share["workerid"][2:]), share["workercount"])
+    for names in session._fixturemanager._node_autousenames.values():
+        names[:] = [name for name in names if name not in UNUSED]
     if hypothesis.settings.default.derandomize:
         # The constants of all modules, which each process would parse for them, are worth their time for dice alone.
         providers._get_local_constants = lambda: providers._local_constants

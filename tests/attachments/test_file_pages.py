@@ -98,8 +98,12 @@ def test_a_refused_comment_keeps_its_files(bob: Browser, world: World) -> None:
 
 def test_a_new_ticket_takes_files(bob: Browser, world: World) -> None:
     data = {"title": "Broken", "priority": "normal", "request_id": new_request_id(), "files": [uploaded(bob)]}
+    assert 'enctype="multipart/form-data"' in bob.get("/tickets/new/").content.decode()
+    data |= {"attached": [SimpleUploadedFile("a.png", PNG)]}  # as it comes without JavaScript
     assert bob.send("/tickets/new/", data).status_code == 302
-    assert "report.pdf" in bob.get("/tickets/2/").content.decode()
+    page = bob.get("/tickets/2/").content.decode()
+    assert "report.pdf" in page
+    assert "a.png" in page
 
 
 def test_the_same_form_sent_twice_adds_one_comment_with_its_file(bob: Browser, world: World) -> None:

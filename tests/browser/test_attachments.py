@@ -110,17 +110,6 @@ def test_files_that_are_too_much_for_a_letter_are_warned_of_until_one_is_removed
     expect(warning).to_be_hidden()
 
 
-def test_a_new_ticket_takes_files_without_javascript(world: World, browse: NewPage) -> None:
-    world.tickets("acme", 1)
-    page = browse(java_script_enabled=False)
-    sign_in(page, "bob@example.com")
-    page.goto(f"{page.url.split('/tickets')[0]}/tickets/new/")
-    page.get_by_label("Title").fill("With a file")
-    page.locator("input[type=file]").set_input_files({"name": "small.png", "mimeType": "image/png", "buffer": PNG})
-    page.get_by_role("button", name="Create ticket").click()
-    expect(page.locator(".ticket-text .file")).to_contain_text("small.png")
-
-
 def test_a_page_with_files_is_accessible(page: Page) -> None:
     page.locator("input[type=file]").set_input_files(
         {"name": f"a name that is {'very ' * 20}long.png", "mimeType": "image/png", "buffer": PNG}

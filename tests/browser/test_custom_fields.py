@@ -111,15 +111,3 @@ def test_the_form_follows_the_kind_at_once_and_keeps_what_was_typed(page: Page, 
     page.get_by_role("button", name="Create ticket").click()
     expect(page.get_by_text("Ticket #2 created.")).to_be_visible()
     expect(page.locator("#ticket")).to_contain_text("the old one")
-
-
-def test_without_javascript_a_button_shows_the_fields_of_the_kind(person: NewPage, number: int) -> None:
-    page = person("bob", "acme", java_script_enabled=False)
-    page.goto("/acme/tickets/new/")
-    page.get_by_label("Title").fill("Typed already")
-    page.get_by_label("Kind").select_option("Problem")
-    page.get_by_role("button", name="Show its fields").click()
-    expect(page.get_by_label("Title")).to_have_value("Typed already")
-    page.get_by_label("Machine").select_option("Desk")
-    page.get_by_role("button", name="Create ticket").click()
-    expect(page.get_by_text("Ticket #2 created.")).to_be_visible()

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.audit_trail.recording import SYSTEM
-from tests.browser.conftest import NewPage, Witness, sign_in
+from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit_all
 from tests.support.world import World
 from tickets.desk import changing, creating
@@ -70,22 +70,6 @@ def test_the_list_is_searched_while_somebody_types(person: NewPage, ada: Request
     expect(page.get_by_role("heading", name="Ada Lovelace")).to_be_visible()
     page.get_by_role("button", name="Undo the merge of The Countess").click()
     expect(page.get_by_role("heading", name="The Countess")).to_be_visible()
-
-
-def test_people_are_worked_with_without_javascript(world: World, browse: NewPage, ada: Requester) -> None:
-    page = browse(java_script_enabled=False)
-    sign_in(page, "bob@example.com")
-    page.goto("/acme/tickets/1/")
-    page.get_by_role("link", name="Profile and other tickets").click()
-    page.get_by_role("link", name="Merge with another person").click()
-    page.get_by_label("The other person").fill(LONG)
-    page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Merge them").click()
-    expect(page.locator("#messages")).to_contain_text("was merged into Ada Lovelace.")
-    page.get_by_role("link", name="New ticket for this person").click()
-    page.get_by_label("Title").fill("By hand")
-    page.get_by_role("button", name="Create ticket").click()
-    expect(page.get_by_role("link", name="Ada Lovelace").first).to_be_visible()
 
 
 def test_all_pages_of_requesters_fit_every_window(person: NewPage, ada: Requester, witness: Witness) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, sign_in
 from tests.support.operators import make_operator
 from tests.support.world import World
-from tickets.ready_answers import answer_changes
-from tickets.ready_answers.answer_reading import Given
 
 pytestmark = pytest.mark.browser
 
@@ -53,26 +50,6 @@ def test_tickets_are_worked_without_javascript(page: Page) -> None:
     page.get_by_role("group", name="Selected tickets").get_by_role("button", name="Closed").click()
     expect(page.locator("#messages")).to_contain_text("1 ticket is now closed.")
     expect(rows).to_have_count(1)
-
-
-def test_a_ready_answer_is_found_inserted_previewed_and_sent_without_javascript(page: Page, world: World) -> None:
-    alice = world.context("alice", "acme")
-    given = Given("Refund for a parcel", "refund", "Hello {requester}", "resolved", ("money",), "me")
-    answer_changes.create(alice, given, shared=True, by=SYSTEM)
-    page.goto("/acme/tickets/1/")
-    page.get_by_label("Comment", exact=True).fill("Typed **before**")
-    page.get_by_label("Internal note").check()
-    page.get_by_label("Ready answer").fill("parcel")
-    page.get_by_role("button", name="Find").click()
-    page.get_by_role("button", name="Insert").click()
-    page.get_by_label("Assign to me").uncheck()
-    page.get_by_role("button", name="Preview").click()
-    expect(page.locator(".preview strong")).to_have_text("before")
-    expect(page.get_by_label("Assign to me")).to_have_count(0)
-    page.get_by_role("button", name="Add note", exact=True).click()
-    expect(page.get_by_role("article", name="Internal note by Alice Example")).to_contain_text("Hello Alice Example")
-    expect(page.locator(".ticket-facts .badge")).to_have_text("Resolved")
-    expect(page.locator(".prop-now .person")).to_contain_text("Unassigned")
 
 
 def test_lists_and_desks_are_chosen_without_javascript(page: Page) -> None:

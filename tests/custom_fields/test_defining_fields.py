@@ -260,6 +260,7 @@ def test_a_kind_has_its_own_form_and_template(world: World) -> None:
     browser = world.browser("bob")
     plain = browser.get("/tickets/new/")
     assert "Machine" not in text_of(plain)
+    assert '<button class="button without-js" type="submit" name="switch" value="kind"' in plain.content.decode()
     typed = {**inputs(plain), "title": "Typed already", "kind": problem, "switch": "kind"}
     switched = browser.send("/tickets/new/", typed)
     page = switched.content.decode()  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pynamodb.attributes import (
     Attribute,
@@ -80,25 +80,18 @@ def outcome(read: Any, item: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("model", [*models(), *index_models()], ids=lambda model: model.__name__)
-def test_the_compiled_reader_reads_as_pynamodb_does(model: type[Item]) -> None:
-    @settings(max_examples=4)
-    @given(item=raw(model))
-    def same(item: dict[str, Any]) -> None:
-        # Not `from_raw_data`, which models whose items have attributes by any name extend.
-        assert outcome(reader_of(model), item) == outcome(model._instantiate, item)
-
-    same()
-
-
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
-def test_an_item_is_written_as_pynamodb_does(model: type[Item]) -> None:
-    @settings(max_examples=4)
+def test_a_model_is_read_and_written_as_pynamodb_does(model: type[Item]) -> None:
+    @settings(max_examples=6)
     @given(item=raw(model), checked=st.booleans())
     def same(item: dict[str, Any], checked: bool) -> None:
+        # Not `from_raw_data`, which models whose items have attributes by any name extend.
+        assert outcome(reader_of(model), item) == outcome(model._instantiate, item)
+        if issubclass(model, IndexModel):
+            return
         try:
             made = reader_of(model)(item)
-        except Exception:  # the test above is about that
-            assume(False)
+        except Exception:  # as PynamoDB refuses it
+            return
         slow = {"null_check": checked}
         assert outcome(lambda one: one._container_serialize(**slow), made) == outcome(
             lambda one: {**one.unknown, **AttributeContainer._container_serialize(one, **slow)}, made

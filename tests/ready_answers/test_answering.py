@@ -203,8 +203,10 @@ def test_without_a_script_an_answer_is_found_and_inserted_and_what_was_typed_sta
 ) -> None:
     answer = kept(alice, "refund", tags=("money",), resolver="me")
     kept(alice, "refuse")
+    assert 'type="submit" name="then" value="find"' in text_of(bob.get("/tickets/1/"))
     typed = sent("I typed this", internal="on", cc="eve@example.org", then="find", answer_words="ref")
     found = text_of(bob.send(COMMENT, typed))
+    assert 'type="submit" name="then" value="insert"' in found
     assert found.count('<option value="ra_') == 2
     page = text_of(bob.send(COMMENT, {**typed, "then": "insert", "answer_choice": answer}))
     assert "I typed this\n\nHello Alice Example</textarea>" in page

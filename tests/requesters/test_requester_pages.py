@@ -102,6 +102,8 @@ def test_a_person_has_a_page_with_their_tickets(alice: TenantContext, ada: Reque
     assert "The engine &lt;stops&gt;" in page
     assert f"/acme/tickets/{number}/" in page
     assert "Of nobody" not in page
+    for link in (f"/acme{page_of(ada)}merge/", f"/acme/tickets/new/?requester={ada.id}"):
+        assert f'href="{link}"' in page
     assert bob.get(f"/requesters/rq_{'0' * 32}/").status_code == 404
     assert bob.get("/requesters/nonsense/").status_code == 404
 
