@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from unittest import mock
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -146,3 +147,16 @@ def test_a_profile_is_read_as_it_was_written(profile: Profile) -> None:
     assert Profile.parse(str(profile)) == profile
     assert (accounts.DATE_FORMS.keys(), accounts.NUMBER_FORMS.keys()) == (DATE_FORMS.keys(), {"", *NUMBER_FORMS})
     assert len(MONTHS) == 13
+
+
+@given(st.integers(0, 96).map(lambda hours: datetime(2026, 12, 30, tzinfo=UTC) + timedelta(hours=hours)), ZONES)
+@example(datetime(2026, 12, 31, 20, tzinfo=UTC), "Pacific/Auckland")
+@example(datetime(2027, 1, 1, 3, tzinfo=UTC), "America/New_York")
+def test_the_day_of_a_moment_long_ago_has_its_year_where_that_is_another_one_in_the_zone(
+    now: datetime, zone: str
+) -> None:
+    at, locale = now - timedelta(days=20), Locale(zone=zone, date_form="dots")
+    with mock.patch.object(clock, "now", return_value=now):
+        said = locale.ago(at)
+    days = (at.astimezone(ZoneInfo(zone)), now.astimezone(ZoneInfo(zone)))
+    assert said.endswith(str(days[0].year)) == (days[0].year != days[1].year)
