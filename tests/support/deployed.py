@@ -3,21 +3,22 @@ versions, or stop processes or the engine."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from portal.engines.endpoint import LOOPBACK, free_port, port_obstacle
-from tests.support.waiting import wait_until
+from portal.engines.endpoint import LOOPBACK, free_port
+from tests.support.waiting import PATIENCE, wait_until
 
 PEOPLE: Final = ("alice", "bob", "vera")  # of the desk Acme
 PASSWORD: Final = "demo-pass-123"
@@ -139,7 +140,7 @@ class Version:
         """Have a web server that answers, meanwhile."""
         web = self.web(*line, first=first)
         try:
-            wait_until(lambda: port_obstacle(web.port))
+            wait_until(lambda: is_answering(web))  # and not only listens: its worker knows what signals mean
             yield web
         finally:
             if web in self._processes:
@@ -174,6 +175,14 @@ class Version:
         ended = {process.kind: self._ask(process.pid) for process in self._processes}
         self._processes.clear()
         assert ended == dict.fromkeys(ended, 0), self.name
+
+
+def is_answering(web: Process) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, web.port, timeout=PATIENCE)
+    with closing(connection), suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/healthz")
+        return bool(connection.getresponse().status)
+    return False
 
 
 def begin(version: Version) -> str:
