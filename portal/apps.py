@@ -1,5 +1,4 @@
 from django.apps import AppConfig
-from django.conf import LazySettings
 from django.core.cache import close_caches
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, reset_queries
@@ -26,5 +25,3 @@ class PortalConfig(RoomsConfig):
         request_started.disconnect(close_old_connections)
         request_finished.disconnect(close_old_connections)
         request_finished.disconnect(close_caches)  # the cache is one of the process
-        # A request looks at a hundred settings. Django looks each time whether one is a method that is to be hidden.
-        LazySettings.__getattribute__ = object.__getattribute__  # type: ignore[method-assign]

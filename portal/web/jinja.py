@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.forms.renderers import TemplatesSetting
 from django.http import HttpRequest
-from django.middleware.csrf import CSRF_ALLOWED_CHARS, CSRF_SECRET_LENGTH, get_token
+from django.middleware.csrf import get_token
 from django.template import defaultfilters
 from django.templatetags.static import static
 from django.utils import translation
@@ -330,32 +329,6 @@ class PageForms(TemplatesSetting):
         return SafeString(super().render(template_name, context, request))
 
 
-_CHARS: Final = CSRF_ALLOWED_CHARS.encode()
-_COUNT: Final = len(_CHARS)
-_NUMBERS: Final = {char: number for number, char in enumerate(_CHARS)}
-_UNEVEN: Final = bytes(range(256 // _COUNT * _COUNT, 256))  # with these, some characters would come more often
-_DRAWN: Final = bytes(_CHARS[number % _COUNT] for number in range(256))
-
-
-def csrf_token(request: HttpRequest) -> str:
-    """Return Django's token for the forms of a page in a tenth of Django's time, which draws each character apart."""
-    secret = request.META.get("CSRF_COOKIE", "")
-    if len(secret) != CSRF_SECRET_LENGTH:
-        return get_token(request)
-    request.META["CSRF_COOKIE_NEEDS_UPDATE"] = True
-    return masked(secret)
-
-
-def masked(secret: str) -> str:
-    """Return a random mask, and behind it the secret under this mask: what `django.middleware.csrf` takes apart."""
-    mask = b""
-    while len(mask) < CSRF_SECRET_LENGTH:
-        mask += os.urandom(2 * CSRF_SECRET_LENGTH).translate(_DRAWN, _UNEVEN)
-    mask = mask[:CSRF_SECRET_LENGTH]
-    pairs = zip(secret.encode(), mask, strict=True)
-    return (mask + bytes([_CHARS[(_NUMBERS[one] + _NUMBERS[other]) % _COUNT] for one, other in pairs])).decode()
-
-
 @pass_context
 def form_guard(context: Context, kept: str = "") -> Markup:
     """Return the two hidden inputs of every POST form: Django's CSRF token and the mark of person and tenant.
@@ -368,7 +341,7 @@ def form_guard(context: Context, kept: str = "") -> Markup:
     mark = tenant.page_mark if tenant else kept
     made: tuple[str, Markup] | None = getattr(request, "form_guard", None)  # a page has several forms
     if made is None or made[0] != mark:
-        inputs = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(csrf_token(request))
+        inputs = Markup('<input type="hidden" name="csrfmiddlewaretoken" value="{}">').format(get_token(request))
         if mark:
             inputs += Markup('<input type="hidden" name="{}" value="{}">').format(PAGE_MARK, mark)
         made = request.form_guard = mark, inputs
