@@ -85,11 +85,11 @@ class SharedConnection(Connection):
         return self._make_api_call(operation, params)
 
     def dispatch(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Send an operation that is about items, and ask for the units of each index as well, which PynamoDB does not.
-
-        Its own also makes an id for signals that nobody hears.
+        """Send an operation, and ask for the units of each index as well where it is about items. PynamoDB's own does
+        not, and makes an id for signals that nobody hears.
         """
-        operation_kwargs.setdefault("ReturnConsumedCapacity", "INDEXES")
+        if operation_name in item_protocol.OPERATIONS:
+            operation_kwargs.setdefault("ReturnConsumedCapacity", "INDEXES")
         return self._make_api_call(operation_name, operation_kwargs)
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> dict[str, Any]:

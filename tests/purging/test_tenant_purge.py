@@ -390,10 +390,10 @@ def test_of_a_purge_and_a_move_that_begin_in_one_moment_one_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acme = world.tenants["acme"].tenant_id
-    sign = certificates.signing_key
+    sign, open_still = certificates.signing_key, tenant_directory.get(acme)
 
-    def move_first() -> Any:  # the purge has looked by then, and has written nothing
-        move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
+    def move_first() -> Any:  # by somebody who saw it open; the purge has looked by then, and has written nothing
+        move_requests.begin(open_still, to=Placement("bridge"), by=SYSTEM)
         return sign()
 
     monkeypatch.setattr(certificates, "signing_key", move_first)
@@ -474,11 +474,11 @@ def test_what_a_process_notes_of_others_when_its_minute_is_over_is_deleted_as_we
 
 def test_an_order_that_cannot_be_carried_out_keeps_no_other_one_waiting(small: World) -> None:
     acme, globex = (small.tenants[slug].tenant_id for slug in ("acme", "globex"))
+    open_still = tenant_directory.get(acme)
     for tenant_id in (acme, globex):
         close(tenant_id)
         purge_requests.order(tenant_id, by=SYSTEM, reason="They left.", write=closing_mails.of_deletion)
-        if tenant_id == acme:
-            move_requests.begin(tenant_directory.get(acme), to=Placement("bridge"), by=SYSTEM)
+    move_requests.begin(open_still, to=Placement("bridge"), by=SYSTEM)
     with follow().following():
         ended = run("purge_tenant", "--ordered", "--settle", 0, "--rate", 10_000)
     assert (ended.status, ended.err) == (1, "acme: Acme is being moved. Let that end first, or roll it back.")

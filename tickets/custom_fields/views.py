@@ -23,6 +23,10 @@ from tickets.ticket.custom_values import FieldType
 
 _PAGE: Final = "tickets:custom_fields"
 
+_changed = costs(
+    on="POST", get="audit chain, setup", write="audit chain, audit row, membership, setup", trips=7, reads=6, writes=15
+)
+
 
 @member(Role.ADMIN)
 @costs(get="setup", trips=1, reads=2)
@@ -54,7 +58,7 @@ def _uses(defined: Definitions, one: CustomField) -> str:
 
 @member(Role.ADMIN)
 @costs(on="GET", get="setup", trips=1, reads=2)
-@costs(on="POST", get="audit chain", write="audit chain, audit row, membership, setup", trips=6, reads=5, writes=15)
+@_changed
 @get_or_post
 def new_field(request: TenantRequest) -> HttpResponse:
     def save(form: Any) -> str:
@@ -67,7 +71,7 @@ def new_field(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @costs(on="GET", get="setup", trips=1, reads=2)
-@costs(on="POST", get="setup", trips=1, reads=2)
+@_changed
 @get_or_post
 def field(request: TenantRequest, field_id: str) -> HttpResponse:
     def make(defined: Definitions, *args: Any, **more: Any) -> FieldForm:
@@ -84,7 +88,7 @@ def field(request: TenantRequest, field_id: str) -> HttpResponse:
 
 @member(Role.ADMIN)
 @costs(on="GET", get="setup", trips=1, reads=2)
-@costs(on="POST")
+@_changed
 @get_or_post
 def new_kind(request: TenantRequest) -> HttpResponse:
     def save(form: Any) -> str:
@@ -96,7 +100,7 @@ def new_kind(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @costs(on="GET", get="setup", trips=1, reads=2)
-@costs(on="POST", get="setup", trips=1, reads=2)
+@_changed
 @get_or_post
 def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
     def make(defined: Definitions, *args: Any, **more: Any) -> KindForm:
