@@ -106,7 +106,10 @@ class Replay(Torture):
             for moment, way in zip(moments, cycle(_WAYS), strict=False):
                 give(moment + SENDERS)
                 self._until(partial(self._is_ripe, sent, moment), advance)
-                self.kills[way] += signalled(rng.choice(self.running["server"]), _WAYS[way])
+                while not signalled(rng.choice(self.running["server"]), _WAYS[way]):
+                    self.ports = []  # one that was to die has just done so: wait until all are back
+                    self._until(lambda: len(self.ports) == SERVERS, advance)
+                self.kills[way] += 1
             give(len(copies))
             self._until(lambda: all(one.done() for one in sent), advance)
 

@@ -297,6 +297,7 @@ def test_a_stopping_server_answers_those_who_wait_to_be_let_in(version: Version,
         (tmp_path / "go_on").touch()
         worker = worker_of(portal)
         os.kill(worker, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(worker))  # a thread that still runs would take the next signal before this one
         with connections(portal, WHOLE) as clients:
             ended = pool.submit(version.stop, portal)
             wait_until(lambda: has_pending(worker, signal.SIGTERM))
@@ -317,6 +318,11 @@ def worker_of(portal: Process) -> int:
     children = Path(f"/proc/{portal.pid}/task/{portal.pid}/children")
     wait_until(children.read_text)
     return int(children.read_text())
+
+
+def is_stopped(process: int) -> bool:
+    threads = Path(f"/proc/{process}/task").glob("*/status")
+    return all("\nState:\tT" in thread.read_text() for thread in threads)
 
 
 def has_pending(process: int, number: int) -> bool:
