@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from django.conf import LazySettings, settings
@@ -114,8 +115,8 @@ def test_the_pictures_of_the_readme(page: Page, browse: NewPage, witness: Witnes
     shoot(page, "audit-light")
     page.goto("/tickets/")
     page.get_by_role("link", name=CONTESTED).first.click()
-    number = int(page.url.rstrip("/").rsplit("/", 1)[1])
-    page.get_by_role("link", name="Edit").click()
+    number = int(urlsplit(page.url).path.rstrip("/").rsplit("/", 1)[1])
+    page.get_by_role("link", name="Edit", exact=True).click()
     text = page.get_by_label("Description")
     text.fill(text.input_value() + "\n\nOnly deliveries after the upgrade are concerned.")
     bob_changes(number)
