@@ -51,7 +51,7 @@ _AREAS: Final = (
 
 
 @lru_cache(maxsize=1)
-def names() -> frozenset[str]:
+def zone_names() -> frozenset[str]:
     """Return all names of zones that are known here, those of former times too."""
     return frozenset(available_timezones() - {"Factory", "localtime", "posixrules"})
 
@@ -59,14 +59,14 @@ def names() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def choices() -> tuple[tuple[str, str], ...]:
     """Return the zones to choose from, with labels: UTC, and those of places."""
-    places = sorted(name for name in names() if name.startswith(_AREAS))
+    places = sorted(name for name in zone_names() if name.startswith(_AREAS))
     return ((UTC_NAME, UTC_NAME), *((name, name.replace("_", " ")) for name in places))
 
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> ZoneInfo:
     """Return a zone by its name, UTC for one that is not known here: the lists of two machines may differ."""
-    return ZoneInfo(name if name in names() else UTC_NAME)
+    return ZoneInfo(name if name in zone_names() else UTC_NAME)
 
 
 def day_of(stamp: str, zone: str) -> str:

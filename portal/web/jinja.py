@@ -53,7 +53,7 @@ def marked() -> frozenset[tuple[str, str]]:
     return frozenset((one, many) for script in scripts for one, many in MARKED.findall(script))
 
 
-def element() -> Markup:
+def script_words() -> Markup:
     """Return the element with the texts of scripts in the language of the page. English needs none."""
     return _element(locales.current().language)
 
@@ -519,7 +519,7 @@ GLOBALS: Final = {
     "ngettext": text_of_count,
     "locale": locales.current,
     "url": desk_prefix.address,
-    "script_words": element,
+    "script_words": script_words,
     "static": static,
     "form_guard": form_guard,
     "assets": assets,

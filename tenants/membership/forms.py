@@ -274,8 +274,8 @@ class ProfileForm(forms.Form):
         self.fields["name"].widget.attrs.pop("maxlength")
         chosen = self.initial.get("zone") or self.data.get("zone") or ""
         offered = [(accounts.DESK, _("As the desk has it")), *clock.choices()]
-        if chosen in clock.names() and chosen not in dict(offered):  # a name of former times, as some browsers have it
-            offered.append((chosen, chosen))
+        if chosen in clock.zone_names() and chosen not in dict(offered):
+            offered.append((chosen, chosen))  # a name of former times, as some browsers have it
         self.fields["zone"].choices = offered  # type: ignore[attr-defined]  # a ChoiceField
         locale = locales.current()
         self.fields["zone"].help_text = _("It is now %(moment)s in %(zone)s.") % {

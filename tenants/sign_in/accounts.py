@@ -88,7 +88,7 @@ class Profile:
 
     def check(self) -> None:
         """Raise Invalid, with the field, for a value that is no choice."""
-        if self.zone not in ("", DESK) and self.zone not in clock.names():
+        if self.zone not in ("", DESK) and self.zone not in clock.zone_names():
             raise Invalid(gettext("Choose a time zone from the list."), field="zone")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
@@ -121,7 +121,7 @@ def _parsed(text: str) -> Profile:
     told = json.loads(text)
     known = {name: value for name, value in told.items() if value in _CHOICES.get(name, ())}
     zone = told.get("zone", "")
-    return Profile(zone=zone if zone == DESK or zone in clock.names() else "", **known)
+    return Profile(zone=zone if zone == DESK or zone in clock.zone_names() else "", **known)
 
 
 @lru_cache(maxsize=1024)

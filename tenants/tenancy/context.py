@@ -110,7 +110,7 @@ class TenantContext:
     def chosen_zone(self) -> str:
         """Return the time zone that the desk has chosen, "" where it has chosen none."""
         chosen = json.loads(self.defaults).get(ZONE, "") if self.defaults else ""
-        return chosen if chosen in clock.names() else ""
+        return chosen if chosen in clock.zone_names() else ""
 
     @cached_property
     def chosen_language(self) -> str:

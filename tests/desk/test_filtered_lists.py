@@ -366,7 +366,7 @@ def test_a_ticket_is_in_a_day_by_its_utc_date_both_ends_included() -> None:
     st.datetimes(datetime(2006, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001  # bounds
     st.integers(-2, 2),
     st.integers(0, 2),
-    st.sampled_from(sorted(clock.names())),
+    st.sampled_from(sorted(clock.zone_names())),
 )
 def test_a_ticket_is_in_the_days_of_the_desks_zone_and_a_list_reads_from_where_they_begin(
     at: datetime, shift: int, length: int, zone: str

@@ -53,7 +53,7 @@ def test_a_template_marks_literals_alone() -> None:
 
 def test_a_page_has_the_texts_of_its_scripts_in_its_language() -> None:
     with locales.in_language("de"):
-        given = json.loads(html.unescape(re.sub(r"<[^>]*>", "", jinja.element())))
+        given = json.loads(html.unescape(re.sub(r"<[^>]*>", "", jinja.script_words())))
     assert {one for one, _ in jinja.marked()} == set(given)
     assert given["Show"] == "Anzeigen"
 
