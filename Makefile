@@ -23,6 +23,11 @@ DEMO = $(PY) manage.py demo --engine $(ENGINE) --engine-port $(ENGINE_PORT)
 unexport PYTHONDONTWRITEBYTECODE
 option = $(if $($(1)),--$(2) $($(1)))
 text = $(if $($(1)),--$(2) '$($(1))')
+# uv installs in seconds what takes pip a minute. It does not read pip's settings, such as another index, so where it fails
+# pip does it. $(1): what it is for, a Python; $(2): what to install.
+PIP = $(VENV)/bin/pip --quiet --disable-pip-version-check
+install = $(PIP) install uv==$(UV_VERSION) && $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || \
+	{ echo "uv could not install this; pip tries."; $(PIP) --python $(1) install $(2); }
 on_stack = $(PY) manage.py stack $(1) "$(STACK)" $(call option,REGION,region) $(if $(YES),--yes)
 stack_parameters = $(if $(filter command line,$(origin IMAGE)),--image $(IMAGE)) $(call option,CERTIFICATE,certificate) \
 	$(call option,ADDRESS,address) $(call text,FROM,sender) $(call option,MAIL_DOMAIN,mail-domain) \
@@ -113,9 +118,8 @@ image-test: $(VENV)/dev.stamp image-tools ## Build the image with buildah, start
 	IMAGE_TEST=1 $(PY) -m pytest -n 0 -q tests/deployment/test_image.py $(PYTEST_ARGS)
 
 lock: $(VENV)/bin/pip ## Write requirements.lock anew: all packages of the image, by hash
-	@test -x $(VENV)/uv/bin/uv || $(PY) -m venv $(VENV)/uv
-	$(VENV)/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(VENV)/uv/bin/uv pip compile --quiet requirements-image.txt --generate-hashes --python-version 3.11 --no-header \
+	$(PIP) install uv==$(UV_VERSION)
+	$(VENV)/bin/uv pip compile --quiet requirements-image.txt --generate-hashes --python-version 3.11 --no-header \
 		--no-annotate --output-file requirements.lock
 
 release: $(VENV)/dev.stamp $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp ## All checks, parts list and licences of the version in portal/version_number.py. TAG=1 tags it
@@ -148,24 +152,24 @@ distclean: clean ## Remove the virtual environment as well
 	rm -rf $(VENV)
 
 $(VENV)/run.stamp: requirements.txt requirements-local.txt | $(VENV)/bin/pip
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
+	@$(call install,$(PY),-r requirements-local.txt)
 	@touch $@
 
 $(VENV)/dev.stamp: requirements.txt requirements-local.txt requirements-otel.txt requirements-dev.txt | $(VENV)/bin/pip
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(call install,$(PY),-r requirements-dev.txt)
 	@touch $@
 
 # checkov pins a boto3 of its own, so it cannot share a venv with ministack.
 $(VENV)/checkov-$(CHECKOV_VERSION).stamp: | $(VENV)/bin/pip
-	@echo "Installing checkov, once: 300 MB, a minute or two."
-	$(PY) -m venv --clear $(VENV)/checkov
-	$(VENV)/checkov/bin/pip install --quiet --disable-pip-version-check checkov==$(CHECKOV_VERSION)
+	@echo "Installing checkov, once: 300 MB."
+	$(PY) -m venv --clear --without-pip $(VENV)/checkov
+	@$(call install,$(VENV)/checkov/bin/python,checkov==$(CHECKOV_VERSION))
 	@touch $@
 
 # It brings packages that others would import if they found them, such as chardet.
 $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp: | $(VENV)/bin/pip
-	$(PY) -m venv --clear $(VENV)/cyclonedx
-	$(VENV)/cyclonedx/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==$(CYCLONEDX_VERSION)
+	$(PY) -m venv --clear --without-pip $(VENV)/cyclonedx
+	@$(call install,$(VENV)/cyclonedx/bin/python,cyclonedx-bom==$(CYCLONEDX_VERSION))
 	@touch $@
 
 # pip arrives last, so a venv that was interrupted half-way is made again.
