@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from api.documents import openapi, presenters
 from api.edge import answers
@@ -14,7 +13,6 @@ from portal.web.access import costs, public
 
 @public
 @costs()
-@require_safe
 def schema(request: HttpRequest) -> HttpResponse:
     body = openapi.text()
     response = answers.unless_known(request, answers.answer(body), answers.tag(body))
@@ -25,7 +23,6 @@ def schema(request: HttpRequest) -> HttpResponse:
 
 @public
 @costs()
-@require_safe
 def reference(request: HttpRequest) -> HttpResponse:
     """Show the document as a page whose forms call the API."""
     addresses = {"schema_url": reverse("api:schema"), "base_url": request.build_absolute_uri(openapi.ADDRESS)}

@@ -70,9 +70,9 @@ def _shown(request: ApiRequest, number: int) -> HttpResponse:
 
 @router.declare("PUT", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull})
 @costs(
-    get="address, audit chain, mail settings, requester",
+    get="address, mail settings, requester",
     query="ticket",
-    write="audit chain, audit row, mail settings, ticket",
+    write="audit row, mail settings, ticket",
     trips=13,
     reads=20,
     writes=50,
@@ -90,9 +90,9 @@ def mark_as_spam(request: ApiRequest, number: Number) -> HttpResponse:
     "DELETE", "/tickets/{ticket_number:number}/spam", scope=Scope.TICKETS_WRITE, answers={200: TicketInFull}
 )
 @costs(
-    get="audit chain, mail settings, requester",
+    get="mail settings, requester",
     query="ticket",
-    write="audit chain, audit row, mail settings, ticket",
+    write="audit row, mail settings, ticket",
     trips=11,
     reads=12,
     writes=50,

@@ -136,8 +136,8 @@ def find_original(request: ApiRequest, letter_id: LetterId) -> HttpResponse:
 
 @router.declare("PUT", "/letters/{letter_id}/state", scope=Scope.LETTERS_MANAGE, answers={200: LetterInFull})
 @costs(
-    get="address, address of a requester, audit chain, letter, mail settings, requester, setup",
-    write="audit chain, audit row, counter, letter, outbox row, ticket, waiting letters",
+    get="address, address of a requester, letter, mail settings, requester, setup",
+    write="audit row, counter, letter, outbox row, ticket, waiting letters",
     trips=12,
     reads=15,
     writes=40,

@@ -15,8 +15,7 @@ from api.edge.answers import ApiChange, ApiInput, ApiModel, ApiQuery
 from api.edge.routing import ApiRequest, ApiRouter
 from api.v1.ticket_schemas import Moment
 from portal.dynamo.transaction import Companion
-from portal.schema.access_patterns import cost
-from portal.web.access import costs, declare_cost
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 from tickets.requesters import requester_changes, requester_list, requesters
 from tickets.requesters.requester_addresses import ADDRESS_LIMIT
@@ -144,13 +143,7 @@ def list_requesters(request: ApiRequest, query: Query[RequesterQuery]) -> HttpRe
     headers=idempotency.ONCE,
     sends={201: ("Location",)},
 )
-@costs(
-    get="audit chain",
-    write="API answer in the pool, address of a requester, audit chain, audit row, requester",
-    trips=3,
-    reads=2,
-    writes=30,
-)
+@costs(write="API answer in the pool, address of a requester, audit row, requester", trips=3, reads=2, writes=30)
 def add_requester(request: ApiRequest, requester: RequesterToAdd) -> HttpResponse:
     """Add a person outside the desk.
 
@@ -197,13 +190,7 @@ def read_requester(request: ApiRequest, requester_id: RequesterId) -> HttpRespon
     headers=answers.MATCH,
     sends={200: ("ETag",)},
 )
-@costs(
-    get="audit chain, requester",
-    write="address of a requester, audit chain, audit row, requester",
-    trips=3,
-    reads=3,
-    writes=30,
-)
+@costs(get="requester", write="address of a requester, audit row, requester", trips=3, reads=3, writes=30)
 def change_requester(request: ApiRequest, requester_id: RequesterId, requester: RequesterToChange) -> HttpResponse:
     """Change fields of a person outside the desk."""
 
@@ -218,14 +205,8 @@ def change_requester(request: ApiRequest, requester_id: RequesterId, requester: 
     return answers.answer(shown, ETag=answers.tag(answers.encoded(shown)))
 
 
-_changes_requester: Final = declare_cost(
-    cost(
-        get="audit chain, requester",
-        write="address of a requester, audit chain, audit row, requester",
-        trips=3,
-        reads=5,
-        writes=30,
-    )
+_changes_requester: Final = costs(
+    get="requester", write="address of a requester, audit row, requester", trips=3, reads=5, writes=30
 )
 
 

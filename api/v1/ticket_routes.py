@@ -142,12 +142,11 @@ def read_ticket(request: ApiRequest, number: Number) -> HttpResponse:
     sends={201: ("ETag", "Location")},
 )
 @costs(
-    get="API answer, address of a requester, audit chain, counter, file, member, move, "
-    "requester, resharding, setup, targets",
-    query="API answer, API answers by time, counter, due row, file, import, letters by time, "
-    "move log, requesters by last word, requesters by name, ticket",
-    write="API answer, address of a requester, aggregate, audit chain, audit row, counter, "
-    "due row, file, move, move log, outbox row, placed tenant, requester, tenant, ticket",
+    get="API answer, address of a requester, counter, file, member, move, requester, resharding, setup, targets",
+    query="API answer, API answers by time, counter, due row, file, import, letters by time, move log, requesters by "
+    "last word, requesters by name, ticket",
+    write="API answer, address of a requester, aggregate, audit row, counter, due row, file, move, move log, outbox "
+    "row, placed tenant, requester, tenant, ticket",
     trips=6,
     reads=15,
     writes=800,

@@ -20,8 +20,7 @@ from delivery.webhooks.endpoints import DESCRIPTION_LIMIT, ChangedEndpoint, Endp
 from delivery.webhooks.safe_addresses import URL_LIMIT
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
 from portal.dynamo.client import fan_out
-from portal.schema.access_patterns import cost
-from portal.web.access import costs, declare_cost
+from portal.web.access import costs
 from tenants.api_keys.scopes import Scope
 
 _LEFT: Final[Any] = None  # the value of a field that a change does not name
@@ -205,9 +204,8 @@ def list_webhooks(request: ApiRequest) -> HttpResponse:
     sends={201: ("Location",)},
 )
 @costs(
-    get="audit chain",
     query="webhook",
-    write="API answer in the pool, audit chain, audit row, membership, tenant, webhook, webhook secret",
+    write="API answer in the pool, audit row, membership, tenant, webhook, webhook secret",
     trips=6,
     reads=10,
     writes=30,
@@ -255,13 +253,7 @@ def read_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     headers=answers.MATCH,
     sends={200: ("ETag",)},
 )
-@costs(
-    get="audit chain, webhook",
-    write="audit chain, audit row, membership, tenant, webhook",
-    trips=6,
-    reads=10,
-    writes=20,
-)
+@costs(get="webhook", write="audit row, membership, tenant, webhook", trips=6, reads=10, writes=20)
 def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookToChange) -> HttpResponse:
     """Change fields of an endpoint.
 
@@ -284,13 +276,7 @@ def change_webhook(request: ApiRequest, webhook_id: WebhookId, webhook: WebhookT
 
 
 @router.declare("DELETE", "/webhooks/{webhook_id}", scope=_SCOPE, answers={204: None})
-@costs(
-    get="audit chain, webhook",
-    write="audit chain, audit row, membership, tenant, webhook, webhook secret",
-    trips=6,
-    reads=10,
-    writes=25,
-)
+@costs(get="webhook", write="audit row, membership, tenant, webhook, webhook secret", trips=6, reads=10, writes=25)
 def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     """Remove an endpoint and its secret.
 
@@ -300,14 +286,8 @@ def remove_webhook(request: ApiRequest, webhook_id: WebhookId) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-_changes_webhook: Final = declare_cost(
-    cost(
-        get="audit chain, webhook",
-        write="API answer in the pool, audit chain, audit row, tenant, webhook",
-        trips=3,
-        reads=5,
-        writes=25,
-    )
+_changes_webhook: Final = costs(
+    get="webhook", write="API answer in the pool, audit row, tenant, webhook", trips=3, reads=5, writes=25
 )
 
 
@@ -356,8 +336,8 @@ def _done(
     "POST", "/webhooks/{webhook_id}/secret", scope=_SCOPE, answers={200: WebhookWithSecret}, headers=idempotency.ONCE
 )
 @costs(
-    get="audit chain, webhook, webhook secret",
-    write="API answer in the pool, audit chain, audit row, webhook, webhook secret",
+    get="webhook, webhook secret",
+    write="API answer in the pool, audit row, webhook, webhook secret",
     trips=3,
     reads=6,
     writes=25,

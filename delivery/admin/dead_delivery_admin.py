@@ -78,9 +78,9 @@ class DeadDeliveryAdmin(DeadItemAdmin):
         reads=10,
     )
     post_costs = cost(
-        get="audit chain, dead delivery",
+        get="dead delivery",
         query="dead deliveries by time",
-        write="audit chain, audit row, dead delivery, outbox row",
+        write="audit row, dead delivery, outbox row",
         trips=12,
         reads=10,
         writes=40,

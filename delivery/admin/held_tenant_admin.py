@@ -58,11 +58,10 @@ class HeldTenantAdmin(TenantAdmin):
         reads=10,
     )
     post_costs = cost(
-        get="audit chain, hold of deliveries, invitation, suppressed address",
+        get="hold of deliveries, invitation, suppressed address",
         query="auditor, given queues, invitation, member, tenant by name",
-        write="attempts, audit chain, audit row, closing tenant, given queues, hold of deliveries, "
-        "invitation, invitation link, invited, membership, queue set, slug, suspended tenant, "
-        "tenant, tenant by name",
+        write="attempts, audit row, closing tenant, given queues, hold of deliveries, invitation, invitation link, "
+        "invited, membership, queue set, slug, suspended tenant, tenant, tenant by name",
         trips=13,
         reads=20,
         writes=40,

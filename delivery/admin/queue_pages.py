@@ -20,19 +20,18 @@ from delivery.queues.blast_radius import PUBLISHED, PUBLISHED_NOISY
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin import Notice
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite, actor
 
 _INITIAL = {"size": queue_sets.SIZE, "tenants": 1_240}
 
 
 @OperatorSite.page("queues/", name="queues", title="Queues")
-@costs(on="GET", get="queue depths", query="queue set, tenant by name", trips=1, reads=5)
-@costs(
-    on="POST",
-    get="audit chain, queue depths",
+@on_get(get="queue depths", query="queue set, tenant by name", trips=1, reads=5)
+@on_post(
+    get="queue depths",
     query="given queues, queue set, tenant by name",
-    write="audit chain, audit row, given queues, queue set, tenant",
+    write="audit row, given queues, queue set, tenant",
     trips=7,
     reads=8,
     writes=20,
@@ -101,8 +100,8 @@ def _moved(request: HttpRequest, survey: Survey, slug: str, form: QueueMoveForm)
 
 
 @OperatorSite.page("blast-radius/", name="blast_radius", title="Blast radius")
-@costs(on="GET", query="queue set, tenant by name", trips=1, reads=4)
-@costs(on="POST", query="queue set, tenant by name", trips=1, reads=4)
+@on_get(query="queue set, tenant by name", trips=1, reads=4)
+@on_post(query="queue set, tenant by name", trips=1, reads=4)
 def radius(request: HttpRequest) -> HttpResponse:
     """Compute who shares how much: for the numbers chosen, the published table, and this installation.
 

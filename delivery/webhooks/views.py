@@ -16,7 +16,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
 
 from delivery.outbox.event_types import ENVELOPE
 from delivery.queues import holds
@@ -27,7 +26,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -35,8 +34,7 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
-@costs(get="hold of deliveries", query="webhook", trips=1, reads=3)
-@require_safe
+@on_get(get="hold of deliveries", query="webhook", trips=1, reads=3)
 def webhooks(request: TenantRequest) -> HttpResponse:
     """List the endpoints. Costs one Query, and at the same time a GetItem of what holds deliveries back."""
     repository = request.tenant.repository
@@ -51,17 +49,8 @@ def webhooks(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    query="webhook",
-    write="audit chain, audit row, membership, tenant, webhook, webhook secret",
-    trips=4,
-    reads=5,
-    writes=25,
-)
-@get_or_post
+@on_get()
+@on_post(query="webhook", write="audit row, membership, tenant, webhook, webhook secret", trips=4, reads=5, writes=25)
 def new(request: TenantRequest) -> HttpResponse:
     """Add an endpoint and show its secret, once."""
     form = EndpointForm(request.POST or None, initial={"request_id": uuid.uuid4().hex})
@@ -80,16 +69,8 @@ def new(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="webhook", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, webhook",
-    write="audit chain, audit row, membership, tenant, webhook",
-    trips=5,
-    reads=6,
-    writes=20,
-)
-@get_or_post
+@on_get(get="webhook", trips=1, reads=2)
+@on_post(get="webhook", write="audit row, membership, tenant, webhook", trips=5, reads=6, writes=20)
 def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Change the address, the description and the events of an endpoint."""
     stored = endpoints.find(request.tenant.repository, endpoint)
@@ -117,8 +98,7 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="hold of deliveries, webhook", query="delivery", trips=1, reads=10)
-@require_safe
+@on_get(get="hold of deliveries, webhook", query="delivery", trips=1, reads=10)
 def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Show an endpoint with a page of its deliveries. Costs two GetItems and one Query at the same time."""
     repository, after = request.tenant.repository, request.GET.get("after")
@@ -146,16 +126,10 @@ def webhook(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="webhook", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, webhook, webhook secret",
-    write="audit chain, audit row, membership, webhook, webhook secret",
-    trips=4,
-    reads=6,
-    writes=20,
+@on_get(get="webhook", trips=1, reads=2)
+@on_post(
+    get="webhook, webhook secret", write="audit row, membership, webhook, webhook secret", trips=4, reads=6, writes=20
 )
-@get_or_post
 def rotate(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Ask first, on a page of its own, then replace the secret and show the new one, once."""
     form = VersionForm(request.POST or None)
@@ -178,16 +152,8 @@ def _secret(request: TenantRequest, item: EndpointItem, secret: str, *, is_new: 
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="webhook", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, webhook",
-    write="audit chain, audit row, membership, tenant, webhook",
-    trips=4,
-    reads=5,
-    writes=20,
-)
-@get_or_post
+@on_get(get="webhook", trips=1, reads=2)
+@on_post(get="webhook", write="audit row, membership, tenant, webhook", trips=4, reads=5, writes=20)
 def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Ask first, because what happens meanwhile is not kept, then pause the endpoint."""
     if request.method != "POST":
@@ -199,26 +165,15 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, webhook", write="audit chain, audit row, membership, tenant, webhook", trips=4, reads=5, writes=20
-)
-@require_POST
+@on_post(get="webhook", write="audit row, membership, tenant, webhook", trips=4, reads=5, writes=20)
 def resume(request: TenantRequest, endpoint: str) -> HttpResponse:
     act = partial(endpoints.resume, endpoint_id=endpoint, by=actor_of(request))
     return _acted(request, act, _("Resumed. Events are sent from now on."), _at(endpoint))
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="webhook", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, webhook",
-    write="audit chain, audit row, membership, tenant, webhook, webhook secret",
-    trips=4,
-    reads=5,
-    writes=25,
-)
-@get_or_post
+@on_get(get="webhook", trips=1, reads=2)
+@on_post(get="webhook", write="audit row, membership, tenant, webhook, webhook secret", trips=4, reads=5, writes=25)
 def remove(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Ask first, on a page of its own, then remove the endpoint."""
     if request.method != "POST":
@@ -246,8 +201,7 @@ def _acted(
 
 
 @member(Role.ADMIN)
-@costs()
-@require_safe
+@on_get()
 def event_types(request: TenantRequest) -> HttpResponse:
     """Show what can be subscribed to, with an example of each. Reads nothing."""
     kinds = [*endpoints.offered(), endpoints.TEST]
@@ -262,8 +216,7 @@ def event_types(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="delivery, outbox row, webhook", trips=1, reads=3)
-@require_safe
+@on_get(get="delivery, outbox row, webhook", trips=1, reads=3)
 def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
     """Show a delivery with request, answer and attempts. Costs three GetItems at the same time."""
     repository = request.tenant.repository
@@ -281,8 +234,7 @@ def delivery(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespon
 
 
 @member(Role.ADMIN)
-@costs(get="delivery, outbox row, webhook", write="delivery, outbox row", trips=7, reads=5, writes=6)
-@require_POST
+@on_post(get="delivery, outbox row, webhook", write="delivery, outbox row", trips=7, reads=5, writes=6)
 def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpResponse:
     page = reverse("delivery:webhook_delivery", args=[endpoint, delivery])
     act = partial(delivery_log.redeliver, endpoint_id=endpoint, name=delivery)
@@ -291,8 +243,7 @@ def redeliver(request: TenantRequest, endpoint: str, delivery: str) -> HttpRespo
 
 
 @member(Role.ADMIN)
-@costs(get="outbox row, webhook", query="delivery", write="delivery, outbox row", trips=7, reads=10, writes=20)
-@require_POST
+@on_post(get="outbox row, webhook", query="delivery", write="delivery, outbox row", trips=7, reads=10, writes=20)
 def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Send again what was not delivered since a moment, a bounded number at once, and lead on to the rest."""
     address = _at(endpoint)
@@ -318,8 +269,7 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="webhook", write="outbox row", trips=4, reads=2, writes=6)
-@require_POST
+@on_post(get="webhook", write="outbox row", trips=4, reads=2, writes=6)
 def test(request: TenantRequest, endpoint: str) -> HttpResponse:
     act = partial(delivery_log.send_test, endpoint_id=endpoint)
     done = _("A test is on its way. The delivery appears below within a moment.")

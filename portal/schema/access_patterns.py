@@ -17,6 +17,9 @@ from portal.schema.registry import Index, Table
 
 # GetItem and BatchGetItem; Query; PutItem, UpdateItem and DeleteItem, alone or in a transaction.
 OPERATIONS: Final = ("get", "query", "write")
+ALL: Final = "*"  # stands for the keys of all that a tenant has: see portal/schema/holdings.py
+Pattern = tuple[str, str]  # an operation of OPERATIONS, and the name of a shape or ALL
+Bill = tuple[int, float, float]  # round trips, read units, write units
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,17 @@ def declare_keys(table: Table, shapes: Mapping[str, str], *, indexes: Mapping[st
             raise ValueError(f"keys named {shape.name} are declared twice")
 
 
+_along: dict[Pattern, frozenset[Pattern]] = {}
+
+
+def declare_along(name: str, *others: Pattern) -> None:
+    """Declare what else whoever writes keys of this name does, so that no declaration of a cost has to say it."""
+    _along["write", name] = frozenset(others)
+
+
 def shapes() -> tuple[KeyShape, ...]:
     """Return all declared shapes in the order of their declaration."""
     return tuple(_shapes.values())
-
-
-ALL: Final = "*"  # stands for the keys of all that a tenant has: see portal/schema/holdings.py
-Pattern = tuple[str, str]  # an operation of OPERATIONS, and the name of a shape or ALL
-Bill = tuple[int, float, float]  # round trips, read units, write units
 
 
 def in_words(bill: Bill) -> str:
@@ -167,11 +173,13 @@ def cost(
 ) -> Cost:
     """Make a declaration of names of shapes with commas between them: `cost(query="ticket, member", trips=1, reads=8)`.
 
-    Reads and writes are capacity units; `each` has trips, reads and writes.
+    Reads and writes are capacity units; `each` has trips, reads and writes. Those of `declare_along` are added.
     """
     named = zip(OPERATIONS, (get, query, write), strict=True)
     patterns = {(operation, name.strip()) for operation, names in named for name in names.split(",") if name}
-    return Cost(frozenset(patterns), trips, reads, writes, per, each, room)
+    return Cost(
+        frozenset(patterns).union(*(_along.get(one, ()) for one in patterns)), trips, reads, writes, per, each, room
+    )
 
 
 def words(patterns: Iterable[Pattern]) -> str:

@@ -1,4 +1,4 @@
-"""Declare who may call a view, and what it costs: `@costs(query="ticket", trips=1, reads=8)`.
+"""Declare who may call a view, the methods that it answers, and what each costs: `@on_get(query="ticket", trips=1)`.
 
 A view without an access declaration is refused: tenants/tenancy/access_middleware.py. A level declares once what all of
 its pages read, such as the identity of the caller; a view's own declaration leaves that out. The portal does not
@@ -28,8 +28,6 @@ FindDesk = Callable[[Mapping[str, Any]], Any]
 GUEST_PLACES: Final = ("forms", "help", "r")
 
 OPEN_PAGES: Final = "/r/live/"  # among those, what members' open pages ask: see `guest`
-
-get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @dataclass(frozen=True)
@@ -145,10 +143,32 @@ _levels: dict[str, Cost] = {}
 _now_and_then: dict[str, Cost] = {}
 
 
-def costs(*, on: str = ANY, **declared: Any) -> Callable[[View], View]:
-    """Declare what one request takes beside what its access level takes, for the methods that are in `on`, such as
-    "POST", or for all. The other arguments are those of `cost`."""
-    return declare_cost(cost(**declared), on=on)
+def costs(**declared: Any) -> Callable[[View], View]:
+    """Declare what one request takes beside what its access level takes, whatever its method. The arguments are those
+    of `cost`."""
+    return declare_cost(cost(**declared))
+
+
+def on_get(**declared: Any) -> Callable[[View], View]:
+    """Let a view answer GET and HEAD, at this cost; other methods than those that it declares are refused with 405."""
+    return _on("GET", "HEAD", what=cost(**declared))
+
+
+def on_post(**declared: Any) -> Callable[[View], View]:
+    """Let a view answer POST, at this cost; other methods than those that it declares are refused with 405."""
+    return _on("POST", what=cost(**declared))
+
+
+def _on(*methods: str, what: Cost) -> Callable[[View], View]:
+    def declared(view: View) -> View:
+        if not hasattr(view, "methods"):
+            answered: list[str] = []  # Django's decorator keeps the list itself, which grows with the next declaration
+            view = require_http_methods(answered)(view)
+            view.methods = answered  # type: ignore[attr-defined]  # read by checks.py
+        view.methods[:] = sorted({*view.methods, *methods})  # type: ignore[attr-defined]
+        return declare_cost(what, on=methods[0])(view)
+
+    return declared
 
 
 def declare_cost(what: Cost, *, on: str = ANY, module: str = "") -> Callable[[View], View]:

@@ -263,18 +263,9 @@ def declarations() -> list[list[DeclaredRoute]]:
 
 
 def methods_of(view: Callable[..., Any]) -> set[str]:
-    """Return the methods that a view answers, "" for any. Django's decorators tell nobody theirs: they are in a
-    closure."""
+    """Return the methods that a view answers, "" for any."""
     scopes: Mapping[str, str] = getattr(getattr(view, "access", None), "scopes", {})
-    if scopes:
-        return {*scopes}
-    at: Any = view
-    while at is not None:
-        names: tuple[str, ...] = getattr(getattr(at, "__code__", None), "co_freevars", ())
-        if "request_method_list" in names:
-            return {*at.__closure__[names.index("request_method_list")].cell_contents}
-        at = getattr(at, "__wrapped__", None)
-    return {access.ANY}
+    return {*(scopes or getattr(view, "methods", [access.ANY]))}
 
 
 @_check(checks.Tags.urls)
@@ -286,10 +277,10 @@ def routes_declare_their_costs() -> Messages:
         wanted = {"GET", "POST"} if takes == {access.ANY} else takes
         missing = sorted(wanted - {*declared}) if access.ANY not in declared else []
         if not declared:
-            hint = "Put @costs(...) of portal/web/access.py on its view."
+            hint = "Put @on_get(...) or @on_post(...) of portal/web/access.py on its view."
             yield _error(21, f"The route {path} does not declare what it costs.", hint)
         elif missing:
-            hint = 'Add @costs(on="...", ...), or let the view refuse the method.'
+            hint = "Declare that method, too: see portal/web/access.py."
             yield _error(21, f"The route {path} does not declare what {', '.join(missing)} costs.", hint)
         for method, what in declared.items():
             faults = what.faults()

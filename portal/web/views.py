@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
 
 from portal import spreadsheet
 from portal.web import desk_prefix, locales
-from portal.web.access import SAFE, costs, member, public
+from portal.web.access import SAFE, costs, member, on_get, public
 from portal.web.stash import Stash
 
 
@@ -34,16 +33,14 @@ def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 @member("viewer")
-@costs()
-@require_safe
+@on_get()
 def desk_home(request: HttpRequest) -> HttpResponse:
     """Send `/acme/` to the desk's first page."""
     return redirect(settings.LOGIN_REDIRECT_URL)
 
 
 @member("viewer")
-@costs(on="GET")
-@costs(on="POST")
+@costs()
 def without_desk(request: HttpRequest, rest: str) -> HttpResponse:
     """Send an address that names no desk, as in an old bookmark, to the pinned desk's, with the form it carries."""
     return redirect(f"/{desk_prefix.in_use()}{request.get_full_path()}", preserve_request=request.method not in SAFE)

@@ -11,13 +11,13 @@ from portal import clock
 from portal.faults import fault_board
 from portal.faults.fault_board import KEPT_DAYS, SHOWN
 from portal.faults.stored import FaultItem
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite
 
 
 @OperatorSite.page("errors/", name="errors", title="Errors")
-@costs(on="GET", query="error", trips=1, reads=2)
-@costs(on="POST", query="error", trips=1, reads=2)
+@on_get(query="error", trips=1, reads=2)
+@on_post(query="error", trips=1, reads=2)
 def errors(request: HttpRequest) -> HttpResponse:
     """Show the hundred errors that came last: a Query."""
     context = {

@@ -90,9 +90,9 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         reads=10,
     )
     post_costs = cost(
-        get="address, audit chain, member, slug",
+        get="address, member, slug",
         query="invitation, member, sessions by person",
-        write="agent, audit chain, audit row, inbox, member, membership, saved views, tenant",
+        write="agent, audit row, inbox, member, membership, saved views, tenant",
         trips=10,
         reads=20,
         writes=40,

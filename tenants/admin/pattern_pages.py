@@ -10,7 +10,6 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from portal import clock
 from portal.load import excess_costs
@@ -19,6 +18,7 @@ from portal.nosql.admin import Notice
 from portal.schema import access_patterns
 from portal.schema.access_patterns import Cost
 from portal.web import access, checks
+from portal.web.access import on_get
 from tenants.operators.operator_site import OperatorSite
 
 ROWS: Final = 25  # on a page
@@ -27,8 +27,7 @@ _ANYTHING: Final = Cost()  # of a proof, which does whatever people do
 
 
 @OperatorSite.page("access-patterns/", name="access_patterns", title="Access patterns")
-@access.costs(query="excess cost", trips=1, reads=5)
-@require_safe
+@on_get(query="excess cost", trips=1, reads=5)
 def patterns(request: HttpRequest) -> HttpResponse:
     """Show the routes and commands that have `?q=` in their name, address, file or keys, use the table or index
     `place` and are of the access `level`, some of them on each page: a Query."""

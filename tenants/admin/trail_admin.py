@@ -17,7 +17,7 @@ from portal.nosql.admin import DynamoAdmin
 from portal.nosql.admin.options import ReasonField
 from portal.schema import keys
 from portal.schema.access_patterns import cost
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.admin.admin_lists import ActionInput, ActorInput, NamedColumns, TrailInput, with_id
 from tenants.operators import content_access
 from tenants.operators.facades import AuditRow
@@ -70,8 +70,8 @@ class ContentAccessForm(forms.Form):
 
 
 @OperatorSite.page("content-access/", name="content_access", title="Access to content")
-@costs(on="GET")
-@costs(on="POST", get="audit chain, slug", write="audit chain, audit row", trips=6, reads=2, writes=10)
+@on_get()
+@on_post(get="slug", write="audit row", trips=6, reads=2, writes=10)
 def content_access_page(request: HttpRequest) -> HttpResponse:
     """Begin access to the content of a desk, or end it, and lead back to where it was asked for."""
     back = _back(request)

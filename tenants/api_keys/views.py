@@ -10,11 +10,10 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from portal import clock
 from portal.errors import Conflict, Invalid
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
@@ -68,8 +67,7 @@ def _badge(key: ApiKeyItem) -> dict[str, str]:
 
 
 @member(Role.ADMIN)
-@costs(query="API key", trips=1, reads=2)
-@require_safe
+@on_get(query="API key", trips=1, reads=2)
 def api_keys(request: TenantRequest) -> HttpResponse:
     """List the keys that work, and those that ended of late. Costs one Query."""
     found = [shown_key(key) for key in key_changes.listed(request.tenant.repository)]
@@ -83,17 +81,8 @@ def api_keys(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    query="API key",
-    write="API key, audit chain, audit row, membership",
-    trips=5,
-    reads=3,
-    writes=15,
-)
-@get_or_post
+@on_get()
+@on_post(query="API key", write="API key, audit row, membership", trips=5, reads=3, writes=15)
 def new(request: TenantRequest) -> HttpResponse:
     """Make a key and show it, once."""
     form = KeyForm(request.POST or None, initial={"request_id": uuid.uuid4().hex})
@@ -111,8 +100,7 @@ def new(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="API key", trips=1, reads=2)
-@require_safe
+@on_get(get="API key", trips=1, reads=2)
 def api_key(request: TenantRequest, api_key: str) -> HttpResponse:
     """Show what a key may do and when it was used. Costs one GetItem."""
     found = key_changes.find(request.tenant.repository, api_key)
@@ -120,17 +108,8 @@ def api_key(request: TenantRequest, api_key: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="API key", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="API key, audit chain",
-    query="API key",
-    write="API key, audit chain, audit row, membership",
-    trips=7,
-    reads=6,
-    writes=15,
-)
-@get_or_post
+@on_get(get="API key", trips=1, reads=2)
+@on_post(get="API key", query="API key", write="API key, audit row, membership", trips=7, reads=6, writes=15)
 def edit(request: TenantRequest, api_key: str) -> HttpResponse:
     """Change a key's name, what it may do, from where, and for how long."""
     stored = key_changes.find(request.tenant.repository, api_key)
@@ -153,17 +132,8 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="API key", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="API key, audit chain",
-    query="API key",
-    write="API key, audit chain, audit row, membership",
-    trips=8,
-    reads=8,
-    writes=20,
-)
-@get_or_post
+@on_get(get="API key", trips=1, reads=2)
+@on_post(get="API key", query="API key", write="API key, audit row, membership", trips=8, reads=8, writes=20)
 def roll(request: TenantRequest, api_key: str) -> HttpResponse:
     """Ask first, on a page of its own, then replace the key and show the new one, once."""
     stored = key_changes.find(request.tenant.repository, api_key)
@@ -193,16 +163,8 @@ def _secret(request: TenantRequest, key: ApiKeyItem, text: str, *, old: ApiKeyIt
 
 
 @member(Role.ADMIN)
-@costs(on="GET", query="API key", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="API key, audit chain",
-    write="API key, audit chain, audit row, membership",
-    trips=5,
-    reads=3,
-    writes=15,
-)
-@get_or_post
+@on_get(query="API key", trips=1, reads=2)
+@on_post(get="API key", write="API key, audit row, membership", trips=5, reads=3, writes=15)
 def revoke(request: TenantRequest, api_key: str) -> HttpResponse:
     """Ask first, on a page of its own that says which other keys of a roll still work, then end the key at once."""
     if request.method != "POST":

@@ -10,7 +10,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from portal.dynamo.client import Item
 from portal.dynamo.models import IndexModel
 from portal.schema import keys, row_forms
-from portal.schema.access_patterns import declare_keys
+from portal.schema.access_patterns import declare_along, declare_keys
 from portal.schema.holdings import FilePlace, Holding, Raw, Reader, Stage, StoredItem, declare_holding, own_partition
 from portal.schema.registry import Grant, Table, declare
 from portal.schema.row_forms import RowForm
@@ -215,3 +215,4 @@ declare_keys(
     AUDIT, {"audit row": ""}, indexes={"audit rows by actor": "gsi-actor", "audit rows by object": "gsi-entity"}
 )
 declare_keys(CHAINS, {"audit chain": ""})
+declare_along("audit row", ("get", "audit chain"), ("write", "audit chain"))

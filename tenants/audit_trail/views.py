@@ -11,11 +11,10 @@ from django.shortcuts import render
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock, spreadsheet
 from portal.errors import Invalid
-from portal.web.access import costs, for_auditors, member, open_while_closing
+from portal.web.access import for_auditors, member, on_get, on_post, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import browsing, chain, recording
 from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
@@ -40,8 +39,7 @@ _COLUMNS = ("time (UTC)", "person", "origin", "action", "entity", "name", "befor
 
 @for_auditors
 @member(Role.ADMIN)
-@costs(query="audit row, audit rows by actor, audit rows by object", trips=2, reads=20)
-@require_safe
+@on_get(query="audit row, audit rows by actor, audit rows by object", trips=2, reads=20)
 def audit_page(request: TenantRequest) -> HttpResponse:
     """Show a page of the trail, of one person or thing or of all. Costs one Query, and one more to look for a head."""
     chosen = _chosen(request.GET)
@@ -106,8 +104,7 @@ def _title(only: TrailFilter, rows: list[TrailRow]) -> str:
 @open_while_closing
 @for_auditors
 @member(Role.ADMIN)
-@costs(get="audit chain", write="audit chain, audit row", trips=4, reads=2, writes=10)
-@require_POST
+@on_post(write="audit row", trips=4, reads=2, writes=10)
 @heavy
 def export(request: TenantRequest) -> HttpResponseBase:
     """Send the whole list as CSV while it is read. The export is recorded in the trail itself."""

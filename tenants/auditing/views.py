@@ -16,13 +16,12 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web import locales, moments
-from portal.web.access import costs, for_auditors, get_or_post, in_person, member, open_while_closing, public
+from portal.web.access import for_auditors, in_person, member, on_get, on_post, open_while_closing, public
 from portal.web.heavy_work import heavy, heavy_to_read
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -75,8 +74,7 @@ _VISITS: Final = 5  # of operators in the review
 
 @for_auditors
 @member(Role.OWNER)
-@costs(get="auditor", query="audit chain, audit row", trips=4, reads=16)
-@require_safe
+@on_get(get="auditor", query="audit chain, audit row", trips=4, reads=16)
 def evidence(request: TenantRequest) -> HttpResponse:
     """Show where the audit chain ends, the keys, and what can be downloaded. Costs two Queries at the same time, and
     with them a GetItem of an auditor's own access."""
@@ -114,15 +112,7 @@ def _script_digest() -> str:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
-@costs(
-    get="audit chain, auditor",
-    query="audit chain, audit row",
-    write="audit chain, audit row",
-    trips=8,
-    reads=35,
-    writes=10,
-)
-@require_POST
+@on_post(get="auditor", query="audit chain, audit row", write="audit row", trips=8, reads=35, writes=10)
 @heavy
 def verify(request: TenantRequest) -> HttpResponse:
     """Read the whole trail, compare it with the ends of the chain, and show what was found."""
@@ -141,8 +131,7 @@ def verify(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
-@costs(get="audit chain", query="audit chain", write="audit chain, audit row", trips=8, reads=15, writes=20)
-@require_POST
+@on_post(query="audit chain", write="audit row", trips=8, reads=15, writes=20)
 @heavy
 def download(request: TenantRequest) -> HttpResponseBase:
     """Send the evidence as a zip while it is made. The export is in the audit trail, and so in the file."""
@@ -158,13 +147,12 @@ def download(request: TenantRequest) -> HttpResponseBase:
 
 @for_auditors
 @member(Role.OWNER)
-@costs(
+@on_get(
     query="API key, audit row, audit rows by object, auditor, member",
     trips=5,
     reads=60,
     room="10 members, each with 100 rows of the trail",
 )
-@require_safe
 @heavy_to_read
 def review(request: TenantRequest) -> HttpResponse:
     """Show who may do what, since when and by whom; with `at`, who was a member at that moment."""
@@ -215,17 +203,15 @@ def _shown(item: AuditorItem) -> dict[str, Any]:
 
 @in_person
 @member(Role.OWNER)
-@costs(on="GET", get="member", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=15)
-@costs(
-    on="POST",
-    get="address, audit chain, member, suppressed address",
+@on_get(get="member", query="auditor, invitation, members by name, unreached invitation", trips=3, reads=15)
+@on_post(
+    get="address, member, suppressed address",
     query="auditor, invitation, members by name, unreached invitation",
-    write="attempts, audit chain, audit row, invitation, invitation link, invited, membership",
+    write="attempts, audit row, invitation, invitation link, invited, membership",
     trips=9,
     reads=15,
     writes=55,
 )
-@get_or_post
 def auditors_page(request: TenantRequest) -> HttpResponse:
     """Show who is an auditor, who is invited, and the form that invites. Costs two Queries at the same time."""
     form = InviteAuditorForm(request.POST or None)
@@ -263,8 +249,7 @@ def auditors_page(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.OWNER)
-@costs(get="audit chain, auditor", write="audit chain, audit row, auditor, membership", trips=6, reads=10, writes=30)
-@require_POST
+@on_post(get="auditor", write="audit row, auditor, membership", trips=6, reads=10, writes=30)
 def extend(request: TenantRequest, user: str) -> HttpResponse:
     """Give an access another end."""
     form = EndForm(request.POST)
@@ -280,8 +265,7 @@ def extend(request: TenantRequest, user: str) -> HttpResponse:
 @in_person
 @open_while_closing
 @member(Role.OWNER)
-@costs(get="audit chain, auditor", write="audit chain, audit row, auditor, membership", trips=8, reads=10, writes=40)
-@require_POST
+@on_post(get="auditor", write="audit row, auditor, membership", trips=8, reads=10, writes=40)
 def end(request: TenantRequest, user: str) -> HttpResponse:
     """End an access at once."""
     with refusal_told(request, Conflict):
@@ -294,8 +278,7 @@ def end(request: TenantRequest, user: str) -> HttpResponse:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
-@costs(get="audit chain, auditor", write="audit chain, audit row, auditor, membership", trips=8, reads=10, writes=40)
-@require_POST
+@on_post(get="auditor", write="audit row, auditor, membership", trips=8, reads=10, writes=40)
 def end_own(request: TenantRequest) -> HttpResponse:
     """Let an auditor end the own access."""
     try:
@@ -308,8 +291,7 @@ def end_own(request: TenantRequest) -> HttpResponse:
 
 
 @public
-@costs()
-@require_safe
+@on_get()
 def public_keys(request: HttpRequest) -> HttpResponse:
     """Send the public keys of what this installation signs, by their ids, as `certificate_keys` prints them."""
     found = certificates.known_keys()
@@ -319,8 +301,7 @@ def public_keys(request: HttpRequest) -> HttpResponse:
 
 
 @public
-@costs()
-@require_safe
+@on_get()
 def script(request: HttpRequest) -> HttpResponse:
     """Send the script that verifies evidence."""
     headers = {"Content-Disposition": f'attachment; filename="{audit_export.SCRIPT.name}"'}

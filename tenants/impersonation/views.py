@@ -6,9 +6,8 @@ from django.contrib.admin.utils import quote
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST, require_safe
 
-from portal.web.access import costs, for_auditors, leads_out, member, public, unlimited
+from portal.web.access import for_auditors, leads_out, member, on_get, on_post, public, unlimited
 from tenants.impersonation import impersonating
 from tenants.sign_in import impersonation_session
 from tenants.tenancy.request import TenantRequest
@@ -17,8 +16,7 @@ from tenants.tenancy.roles import Role
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="audit rows by object", trips=1, reads=8)
-@require_safe
+@on_get(query="audit rows by object", trips=1, reads=8)
 def platform_access(request: TenantRequest) -> HttpResponse:
     """Show a page of visits. Costs one Query."""
     found = impersonating.visits_page(request.tenant, after=request.GET.get("after"))
@@ -29,8 +27,7 @@ def platform_access(request: TenantRequest) -> HttpResponse:
 @leads_out
 @unlimited
 @public
-@costs()
-@require_POST
+@on_post()
 def stop(request: HttpRequest) -> HttpResponse:
     """Go back to the admin: that the impersonation ends is seen to wherever a page leads out."""
     ids = impersonation_session.read_cookie(request.COOKIES.get(impersonation_session.COOKIE, ""))

@@ -15,7 +15,6 @@ from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.dynamo.client import fan_out
@@ -23,7 +22,7 @@ from portal.errors import Conflict, Invalid
 from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
 from portal.web import desk_prefix, locales
-from portal.web.access import costs, get_or_post, member, open_while_closing
+from portal.web.access import member, on_get, on_post, open_while_closing
 from portal.web.conflicts import put_on_stored
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
 from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
@@ -36,17 +35,14 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.OWNER)
-@costs(on="GET", query="members by name", trips=1, reads=14)
-@costs(
-    on="POST",
-    get="audit chain",
+@on_get(query="members by name", trips=1, reads=14)
+@on_post(
     query="auditor, member, members by name",
-    write="audit chain, audit row, membership, slug, tenant, tenant by name",
+    write="audit row, membership, slug, tenant, tenant by name",
     trips=9,
     reads=10,
     writes=40,
 )
-@get_or_post
 def settings_page(request: TenantRequest) -> HttpResponse:
     tenant, stored = request.tenant, _desk_form(request.tenant)
     form = DeskForm(request.POST) if request.method == "POST" else stored
@@ -62,15 +58,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(
-    get="audit chain",
-    query="members by name",
-    write="audit chain, audit row, membership, tenant",
-    trips=5,
-    reads=10,
-    writes=15,
-)
-@require_POST
+@on_post(query="members by name", write="audit row, membership, tenant", trips=5, reads=10, writes=15)
 def change_defaults(request: TenantRequest) -> HttpResponse:
     """Store what the second form of the settings holds."""
     tenant, form = request.tenant, DefaultsForm(request.POST)
@@ -130,18 +118,15 @@ ACCOUNTS: Final = 100  # one BatchGetItem
 
 
 @member(Role.OWNER)
-@costs(on="GET", query="members by name", trips=2, reads=60, room="the accounts of a page of 100 members")
-@costs(
-    on="POST",
-    get="audit chain",
+@on_get(query="members by name", trips=2, reads=60, room="the accounts of a page of 100 members")
+@on_post(
     query="members by name",
-    write="audit chain, audit row, membership, tenant",
+    write="audit row, membership, tenant",
     trips=6,
     reads=60,
     writes=15,
     room="the accounts of a page of 100 members",
 )
-@get_or_post
 def sign_in_page(request: TenantRequest) -> HttpResponse:
     """Show whether a second factor is demanded, and who has none: one Query of members, then one BatchGetItem of their
     accounts. Since each account costs half a unit, the first page has FIRST members, and those behind it ACCOUNTS."""
@@ -221,8 +206,7 @@ def _line(begins: datetime, told: UsedMinute | None, rate: float) -> MinuteLine:
 
 
 @member(Role.ADMIN)
-@costs(query="invitation, members by name, usage", trips=1, reads=25, room="500 members of a larger desk")
-@require_safe
+@on_get(query="invitation, members by name, usage", trips=1, reads=25, room="500 members of a larger desk")
 def usage_page(request: TenantRequest) -> HttpResponse:
     """Show what the tenant uses, at the cost of three Queries and a BatchGetItem at the same time.
 
@@ -257,17 +241,10 @@ def usage_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    query="member",
-    write="audit chain, audit row, closing tenant, membership, tenant, tenant by name",
-    trips=6,
-    reads=10,
-    writes=25,
+@on_get()
+@on_post(
+    query="member", write="audit row, closing tenant, membership, tenant, tenant by name", trips=6, reads=10, writes=25
 )
-@get_or_post
 def close(request: TenantRequest) -> HttpResponse:
     """Ask for the desk's name, then close it. Where it is closing already, the page offers the undo."""
     tenant = request.tenant
@@ -295,15 +272,9 @@ def close(request: TenantRequest) -> HttpResponse:
 
 @open_while_closing
 @member(Role.OWNER)
-@costs(
-    get="audit chain",
-    query="member",
-    write="audit chain, audit row, closing tenant, membership, tenant, tenant by name",
-    trips=6,
-    reads=10,
-    writes=25,
+@on_post(
+    query="member", write="audit row, closing tenant, membership, tenant, tenant by name", trips=6, reads=10, writes=25
 )
-@require_POST
 def reopen(request: TenantRequest) -> HttpResponse:
     try:
         desk_closing.reopen(

@@ -13,13 +13,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.mailing.outgoing import OutgoingMail
-from portal.web.access import costs, get_or_post, member, public, signed_in
+from portal.web.access import member, on_get, on_post, public, signed_in
 from portal.web.client_address import client_address
 from tenants.membership import accepting, invitations, mails, members
 from tenants.membership.accepting import InviteOffer
@@ -36,18 +35,16 @@ from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="member", query="invitation, members by name, unreached invitation", trips=3, reads=100)
-@costs(
-    on="POST",
-    get="address, audit chain, member, suppressed address",
+@on_get(get="member", query="invitation, members by name, unreached invitation", trips=3, reads=100)
+@on_post(
+    get="address, member, suppressed address",
     query="invitation, member, members by name, unreached invitation",
-    write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, "
-    "outbox row, tenant, unreached invitation",
+    write="attempts, audit row, invitation, invitation link, invited, membership, outbox row, tenant, unreached "
+    "invitation",
     trips=12,
     reads=20,
     writes=100,
 )
-@get_or_post
 def invite_people(request: TenantRequest) -> HttpResponse:
     """Show the pending invitations and the form, and send what the form holds."""
     form = InviteForm(request.tenant.role, request.POST or None)
@@ -118,14 +115,13 @@ def _unreached(item: UnreachedItem | None, invite: InviteItem) -> dict[str, Any]
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, invitation, suppressed address",
-    write="attempts, audit chain, audit row, invitation, invitation link, invited, membership, outbox row, tenant",
+@on_post(
+    get="invitation, suppressed address",
+    write="attempts, audit row, invitation, invitation link, invited, membership, outbox row, tenant",
     trips=7,
     reads=6,
     writes=40,
 )
-@require_POST
 def resend(request: TenantRequest, invite: str) -> HttpResponse:
     with refusal_told(request, Conflict):
         write = partial(write_mail, request)
@@ -135,16 +131,10 @@ def resend(request: TenantRequest, invite: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="invitation", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, invitation",
-    write="audit chain, audit row, invitation, invitation link, invited, membership",
-    trips=5,
-    reads=3,
-    writes=25,
+@on_get(get="invitation", trips=1, reads=2)
+@on_post(
+    get="invitation", write="audit row, invitation, invitation link, invited, membership", trips=5, reads=3, writes=25
 )
-@get_or_post
 def revoke(request: TenantRequest, invite: str) -> HttpResponse:
     """Ask first, on a page of its own, then revoke."""
     if request.method != "POST":
@@ -180,17 +170,14 @@ def send_mails(request: TenantRequest, sent: Sequence[SentInvite]) -> None:
 
 
 @public
-@costs(on="GET", get="address, invitation, invitation link", trips=2, reads=6)
-@costs(
-    on="POST",
-    get="address, audit chain, invitation, invitation link",
-    write="account, address, audit chain, audit row, auditor, invitation, invitation link, "
-    "invited, member, membership, tenant",
+@on_get(get="address, invitation, invitation link", trips=2, reads=6)
+@on_post(
+    get="address, invitation, invitation link",
+    write="account, address, audit row, auditor, invitation, invitation link, invited, member, membership, tenant",
     trips=10,
     reads=20,
     writes=60,
 )
-@get_or_post
 def follow_link(request: HttpRequest, token: str) -> HttpResponse:
     """Show the invitation of a link, and accept it. Reading writes nothing: mail scanners open links too."""
     try:
@@ -233,14 +220,13 @@ def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
 
 
 @signed_in
-@costs(
-    get="audit chain, invitation, invited",
-    write="audit chain, audit row, auditor, invitation, invitation link, invited, member, membership, tenant",
+@on_post(
+    get="invitation, invited",
+    write="audit row, auditor, invitation, invitation link, invited, member, membership, tenant",
     trips=6,
     reads=20,
     writes=35,
 )
-@require_POST
 def accept_waiting(request: HttpRequest) -> HttpResponse:
     """Accept an invitation from the list of desks. It is looked up for the caller's own address."""
     user: User = request.user  # type: ignore[assignment]  # signed in: our User

@@ -11,12 +11,11 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import moments
-from portal.web.access import costs, get_or_post, in_person, member
+from portal.web.access import in_person, member, on_get, on_post
 from tenants.membership import mail_choices, member_changes, members, past_roster
 from tenants.membership.forms import RoleForm
 from tenants.membership.mail_choices import MailKind
@@ -29,8 +28,7 @@ FEW: Final = 12  # members that need no search
 
 
 @member(Role.ADMIN)
-@costs(query="members by name", trips=3, reads=20)
-@require_safe
+@on_get(query="members by name", trips=3, reads=20)
 def members_page(request: TenantRequest) -> HttpResponse:
     """List members by name, because owners first would move people about when roles change: one Query for each page of
     AT_HAND, and for a search what `members.matching` costs."""
@@ -71,15 +69,7 @@ def members_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, member",
-    query="member",
-    write="audit chain, audit row, member, membership",
-    trips=6,
-    reads=10,
-    writes=20,
-)
-@require_POST
+@on_post(get="member", query="member", write="audit row, member, membership", trips=6, reads=10, writes=20)
 def change_role(request: TenantRequest, user: str) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
@@ -99,16 +89,8 @@ def change_role(request: TenantRequest, user: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="member", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, member",
-    write="agent, audit chain, audit row, inbox, member, membership, saved views",
-    trips=5,
-    reads=3,
-    writes=30,
-)
-@get_or_post
+@on_get(get="member", trips=1, reads=2)
+@on_post(get="member", write="agent, audit row, inbox, member, membership, saved views", trips=5, reads=3, writes=30)
 def remove(request: TenantRequest, user: str) -> HttpResponse:
     """Ask first, on a page of its own, then remove, and go on to the tickets that the person leaves."""
     tenant = request.tenant
@@ -126,17 +108,15 @@ def remove(request: TenantRequest, user: str) -> HttpResponse:
 
 @in_person
 @member(Role.VIEWER)
-@costs(on="GET", query="members by name", trips=1, reads=8)
-@costs(
-    on="POST",
-    get="audit chain, member",
+@on_get(query="members by name", trips=1, reads=8)
+@on_post(
+    get="member",
     query="member",
-    write="agent, audit chain, audit row, inbox, member, membership, saved views",
+    write="agent, audit row, inbox, member, membership, saved views",
     trips=5,
     reads=10,
     writes=25,
 )
-@get_or_post
 def leave(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page of its own, then leave. The only owner is told what to do before."""
     tenant = request.tenant
@@ -154,9 +134,8 @@ def leave(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.VIEWER)
-@costs(on="GET", get="member", trips=1, reads=2)
-@costs(on="POST", write="member", trips=3, writes=2)
-@get_or_post
+@on_get(get="member", trips=1, reads=2)
+@on_post(write="member", trips=3, writes=2)
 def mail_choices_page(request: TenantRequest) -> HttpResponse:
     """Show of what the person is told by this desk, and save what they choose. The profile loads the same
     form after itself."""
@@ -195,8 +174,7 @@ _NOBODY: Final = "none"  # in a form: seen as no member
 
 
 @member(Role.ADMIN)
-@costs(query="audit row, member", trips=2, reads=15)
-@require_safe
+@on_get(query="audit row, member", trips=2, reads=15)
 def past_members(request: TenantRequest) -> HttpResponse:
     """Show who was a member at a moment beside who is one today."""
     problem, at, people = "", clock.stamp(), []
@@ -213,15 +191,9 @@ def past_members(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, member",
-    query="audit row, member",
-    write="audit chain, audit row, member, membership, tenant",
-    trips=9,
-    reads=25,
-    writes=40,
+@on_post(
+    get="member", query="audit row, member", write="audit row, member, membership, tenant", trips=9, reads=25, writes=40
 )
-@require_POST
 def restore(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page that says who will get which role, then restore the chosen members."""
     tenant = request.tenant

@@ -8,11 +8,10 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
 from portal.web import locales
-from portal.web.access import costs, counted, get_or_post, in_person, member, signed_in
+from portal.web.access import counted, in_person, member, on_get, on_post, signed_in
 from portal.web.conflicts import put_on_stored
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
@@ -22,19 +21,17 @@ from tenants.tenancy.roles import Role
 
 
 @signed_in
-@costs(on="GET", get="member", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, member",
+@on_get(get="member", trips=1, reads=2)
+@on_post(
+    get="member",
     query="membership",
-    write="account, audit chain, audit row, member",
+    write="account, audit row, member",
     trips=5,
     reads=4,
     writes=15,
     per="desk of the person",
     each=(4, 2, 12),
 )
-@get_or_post
 def profile(request: SignedInRequest) -> HttpResponse:
     """Show the profile and store it: the account comes with the request, and the signature costs one read."""
     user = request.user
@@ -58,17 +55,16 @@ def profile(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
-@costs(
-    get="audit chain, member",
+@on_post(
+    get="member",
     query="membership",
-    write="account, audit chain, audit row, member, session",
+    write="account, audit row, member, session",
     trips=5,
     reads=4,
     writes=15,
     per="desk of the person",
     each=(4, 2, 12),
 )
-@require_POST
 def found_zone(request: SignedInRequest) -> HttpResponse:
     """Store the time zone that the browser says, where the person has none: static/js/zone.js sends it once."""
     counted(request, own_profile.note_zone(request.user, request.POST.get("zone", "")[:60], by=actor_of(request)))
@@ -77,8 +73,7 @@ def found_zone(request: SignedInRequest) -> HttpResponse:
 
 @in_person
 @member(Role.AGENT)
-@costs(get="audit chain, member", write="audit chain, audit row, member", trips=5, reads=3, writes=12)
-@require_POST
+@on_post(get="member", write="audit row, member", trips=5, reads=3, writes=12)
 def signature(request: TenantRequest) -> HttpResponse:
     form = SignatureForm(request.POST)
     is_stale = put_on_stored(form, SignatureForm(initial={"signature": own_profile.signature_of(request.tenant)}))

@@ -61,11 +61,10 @@ class OperatorSite(DynamoAdminSite):
         return operator(view)
 
     @access.costs(
-        get="audit chain, placed stream, queue depths, watermark",
-        query="arriving tenant, closing tenant, dead deliveries by time, dead letter, "
-        "due rows by time, excess cost, hold of deliveries, isolation proof, move, placed tenant, purge, resharding, "
-        "suspended tenant",
-        write="audit chain, audit row",
+        get="placed stream, queue depths, watermark",
+        query="arriving tenant, closing tenant, dead deliveries by time, dead letter, due rows by time, excess cost, "
+        "hold of deliveries, isolation proof, move, placed tenant, purge, resharding, suspended tenant",
+        write="audit row",
         trips=4,
         reads=30,
         writes=10,

@@ -24,11 +24,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
-from portal.web.access import costs, get_or_post, public, unlimited
+from portal.web.access import on_get, on_post, public, unlimited
 from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.stash import Stash
@@ -139,17 +138,15 @@ def ask(request: HttpRequest, user: User, *, stash: Stash | None, next_url: str)
 
 @unlimited
 @public
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="attempts, audit chain",
+@on_get()
+@on_post(
+    get="attempts",
     query="membership, second factor",
-    write="account, attempts, audit chain, audit row, second factor",
+    write="account, attempts, audit row, second factor",
     trips=12,
     reads=11,
     writes=30,
 )
-@get_or_post
 @never_cache
 def second_step(request: HttpRequest) -> HttpResponse:
     """Take a code, or a passkey, of somebody who has just entered the right password."""
@@ -180,8 +177,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
-@costs()
-@require_safe
+@on_get()
 @never_cache
 def passkey_challenge(request: HttpRequest) -> HttpResponse:
     """Give a browser something to sign. Nothing is read and nothing is written."""
@@ -190,15 +186,14 @@ def passkey_challenge(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
-@costs(
-    get="attempts, audit chain",
+@on_post(
+    get="attempts",
     query="membership, second factor",
-    write="account, attempts, audit chain, audit row, second factor",
+    write="account, attempts, audit row, second factor",
     trips=8,
     reads=10,
     writes=12,
 )
-@require_POST
 def passkey_sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in whoever signed the challenge: who that is, the passkey itself says."""
     stash = stash_of(request)

@@ -16,13 +16,11 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_POST, require_safe
 from markupsafe import Markup
 
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
-from portal.schema.access_patterns import cost
-from portal.web.access import costs, declare_cost, get_or_post, signed_in, unlimited
+from portal.web.access import on_get, on_post, signed_in, unlimited
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits, entering_views, factor_secrets, factors, passkey_ceremony, session_lifecycle
 from tenants.sign_in.entering_views import site_of
@@ -39,8 +37,7 @@ _HAS_APP = gettext_noop(
 
 @unlimited
 @signed_in
-@costs(query="second factor", trips=1, reads=2)
-@require_safe
+@on_get(query="second factor", trips=1, reads=2)
 def security(request: SignedInRequest) -> HttpResponse:
     """Show what the person has: one Query."""
     return _security(request)
@@ -70,8 +67,7 @@ def _security(
 
 @unlimited
 @signed_in
-@costs(get="attempts", query="second factor", write="attempts, second factor", trips=5, reads=3, writes=4)
-@require_POST
+@on_post(get="attempts", query="second factor", write="attempts, second factor", trips=5, reads=3, writes=4)
 @heavy
 def confirm(request: SignedInRequest) -> HttpResponse:
     """Take the password, or a passkey, of who is signed in; changes are open for some minutes then."""
@@ -100,24 +96,15 @@ def _confirm_by_passkey(request: SignedInRequest) -> HttpResponse:
     return _back(request)
 
 
-_changes_factors: Final = declare_cost(
-    cost(
-        get="audit chain",
-        query="second factor, sessions by person",
-        write="account, audit chain, audit row, second factor",
-        trips=9,
-        reads=6,
-        writes=30,
-    ),
-    on="POST",
+_changes_factors: Final = on_post(
+    query="second factor, sessions by person", write="account, audit row, second factor", trips=9, reads=6, writes=30
 )
 
 
 @unlimited
 @signed_in
-@costs(on="GET")
+@on_get()
 @_changes_factors
-@get_or_post
 def authenticator_add(request: SignedInRequest) -> HttpResponse:
     """Show a fresh secret, which is stored once a code of it was entered: until then the page carries it, encrypted."""
     if not is_confirmed(request):
@@ -171,9 +158,8 @@ def _qr_code(address: str) -> Markup:
 
 @unlimited
 @signed_in
-@costs(on="GET", query="second factor", trips=1, reads=2)
+@on_get(query="second factor", trips=1, reads=2)
 @_changes_factors
-@get_or_post
 def authenticator_remove(request: SignedInRequest) -> HttpResponse:
     """Ask first, and remove the app once that is answered."""
     user_id = request.user.id
@@ -187,8 +173,7 @@ def authenticator_remove(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(query="second factor", trips=1, reads=2)
-@require_safe
+@on_get(query="second factor", trips=1, reads=2)
 def passkey_options(request: SignedInRequest) -> HttpResponse:
     """Give a browser what it makes a passkey of: one Query, for the passkeys that the person has."""
     if not is_confirmed(request):
@@ -199,15 +184,9 @@ def passkey_options(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(
-    get="audit chain",
-    query="second factor, sessions by person",
-    write="account, audit chain, audit row, second factor",
-    trips=9,
-    reads=6,
-    writes=30,
+@on_post(
+    query="second factor, sessions by person", write="account, audit row, second factor", trips=9, reads=6, writes=30
 )
-@require_POST
 def passkey_add(request: SignedInRequest) -> HttpResponse:
     if not is_confirmed(request):
         return ask_first(request)
@@ -224,9 +203,8 @@ def passkey_add(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(on="GET", query="second factor", trips=1, reads=2)
+@on_get(query="second factor", trips=1, reads=2)
 @_changes_factors
-@get_or_post
 def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
     """Ask first, and remove one of the caller's own passkeys; the rule checks the owner."""
     user_id = request.user.id
@@ -240,9 +218,8 @@ def passkey_remove(request: SignedInRequest, passkey: str) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(on="GET", query="second factor", trips=1, reads=2)
+@on_get(query="second factor", trips=1, reads=2)
 @_changes_factors
-@get_or_post
 def codes_renew(request: SignedInRequest) -> HttpResponse:
     """Ask first, and replace the recovery codes once that is answered."""
     user_id = request.user.id

@@ -16,14 +16,13 @@ from django.urls import reverse
 from django.utils.http import urlsafe_base64_decode
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, NotFound
 from portal.nosql import session_store, stored
 from portal.web import locales
-from portal.web.access import costs, counted, get_or_post, leads_out, public, signed_in, unlimited
+from portal.web.access import counted, leads_out, on_get, on_post, public, signed_in, unlimited
 from portal.web.client_address import client_address
 from portal.web.desk_prefix import desk_of
 from portal.web.heavy_work import heavy
@@ -40,17 +39,10 @@ from tenants.tenancy.roles import Role
 
 @unlimited
 @public
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="address, attempts, audit chain",
-    query="membership",
-    write="account, attempts, audit chain, audit row",
-    trips=12,
-    reads=20,
-    writes=25,
+@on_get()
+@on_post(
+    get="address, attempts", query="membership", write="account, attempts, audit row", trips=12, reads=20, writes=25
 )
-@get_or_post
 def login(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated and request.method != "POST":
         return redirect(entering_views.safe_next(request, request.GET.get("next", "")))
@@ -80,8 +72,7 @@ def login(request: HttpRequest) -> HttpResponse:
 @leads_out
 @unlimited
 @public
-@costs(write="session", trips=4, writes=15)
-@require_POST
+@on_post(write="session", trips=4, writes=15)
 def logout(request: HttpRequest) -> HttpResponse:
     end_session(request)
     messages.info(request, _("You are signed out."))
@@ -90,17 +81,15 @@ def logout(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(
-    get="audit chain",
+@on_post(
     query="sessions by person",
-    write="account, audit chain, audit row, session",
+    write="account, audit row, session",
     trips=6,
     reads=3,
     writes=20,
     per="session",
     each=(1, 0.5, 3),
 )
-@require_POST
 def logout_everywhere(request: SignedInRequest) -> HttpResponse:
     counted(request, accounts.sign_out_everywhere(request.user.id, by=actor_of(request)))
     end_session(request)
@@ -109,8 +98,7 @@ def logout_everywhere(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
-@costs(query="members by name", trips=1, reads=8)
-@require_safe
+@on_get(query="members by name", trips=1, reads=8)
 def account(request: SignedInRequest) -> HttpResponse:
     tenant = request.tenant
     page = {
@@ -122,17 +110,8 @@ def account(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="attempts, audit chain",
-    query="sessions by person",
-    write="account, attempts, audit chain, audit row",
-    trips=12,
-    reads=6,
-    writes=25,
-)
-@get_or_post
+@on_get()
+@on_post(get="attempts", query="sessions by person", write="account, attempts, audit row", trips=12, reads=6, writes=25)
 @heavy
 def password_change(request: SignedInRequest) -> HttpResponse:
     user = request.user
@@ -162,9 +141,8 @@ def password_change(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @public
-@costs(on="GET")
-@costs(on="POST", get="address, attempts", write="attempts, outbox row", trips=5, reads=2, writes=12)
-@get_or_post
+@on_get()
+@on_post(get="address, attempts", write="attempts, outbox row", trips=5, reads=2, writes=12)
 def password_reset(request: HttpRequest) -> HttpResponse:
     form = PasswordResetForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -179,25 +157,15 @@ def password_reset(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @public
-@costs()
-@require_safe
+@on_get()
 def password_reset_sent(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/password_reset_sent.html")
 
 
 @unlimited
 @public
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    query="sessions by person",
-    write="account, audit chain, audit row, session",
-    trips=9,
-    reads=3,
-    writes=12,
-)
-@get_or_post
+@on_get()
+@on_post(query="sessions by person", write="account, audit row, session", trips=9, reads=3, writes=12)
 @never_cache  # the address of this page is the secret
 def password_reset_confirm(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     user = _user_of_link(uid)
@@ -222,8 +190,7 @@ def _reset_link_is_void(request: HttpRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(query="invited, membership", trips=1, reads=4)
-@require_safe
+@on_get(query="invited, membership", trips=1, reads=4)
 def pick(request: SignedInRequest) -> HttpResponse:
     """Show the caller's tenants, and the invitations that wait for the caller: two Queries at the same time, whatever
     their number; the search looks through what they brought."""
@@ -269,8 +236,7 @@ def pick(request: SignedInRequest) -> HttpResponse:
 
 @unlimited
 @signed_in
-@costs(get="audit chain", write="audit chain, audit row", trips=5, reads=15, writes=10)
-@require_POST
+@on_post(write="audit row", trips=5, reads=15, writes=10)
 def switch(request: SignedInRequest) -> HttpResponse:
     """Pin the session to one of the caller's tenants; the membership is looked up, whatever the form says."""
     user = request.user
@@ -298,8 +264,7 @@ def _user_of_link(uid: str) -> User | None:
 
 
 @signed_in
-@costs(query="membership, sessions by person", trips=1, reads=4)
-@require_safe
+@on_get(query="membership, sessions by person", trips=1, reads=4)
 def sessions_page(request: SignedInRequest) -> HttpResponse:
     """Show the caller's sessions and the names of their desks: two Queries at the same time."""
     asked: list[Any] = [
@@ -325,8 +290,7 @@ def sessions_page(request: SignedInRequest) -> HttpResponse:
 
 
 @signed_in
-@costs(get="audit chain", write="audit chain, audit row, session", trips=9, reads=5, writes=20)
-@require_POST
+@on_post(write="audit row, session", trips=9, reads=5, writes=20)
 def session_end(request: SignedInRequest, session: str) -> HttpResponse:
     """End one of the caller's own sessions; whose it is, the rule looks at."""
     try:

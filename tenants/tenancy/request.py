@@ -42,14 +42,7 @@ access.declare_level_cost("guest", cost(get="tenant", trips=1, reads=1))
 SAVING_SESSION: Final = access.cost_now_and_then("a session that changed", cost(write="session", trips=1, writes=6))
 ENTERING: Final = access.cost_now_and_then(
     "a desk that is entered, or left by an operator",
-    cost(
-        get="session, audit chain",
-        query="membership",
-        write="session, audit row, audit chain",
-        trips=6,
-        reads=10,
-        writes=14,
-    ),
+    cost(get="session", query="membership", write="session, audit row", trips=6, reads=10, writes=14),
 )
 ACTING: Final = access.cost_now_and_then(
     "an operator who acts as a member", cost(get="session, account, membership", trips=1, reads=9)

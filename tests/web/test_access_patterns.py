@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import pytest
 from django.conf import settings as portal_settings
 from django.core.checks import run_checks
 from django.core.management.base import CommandError
+from django.http import HttpResponse
 from django.test import RequestFactory
 from django.urls import path, resolve
-from django.views.decorators.http import require_safe
 
 from portal.dynamo import meter
 from portal.errors import Unavailable
@@ -28,7 +28,7 @@ from portal.management.command import PortalCommand
 from portal.schema import access_patterns, registry
 from portal.schema.access_patterns import Cost, KeyShape, cost
 from portal.web import access, checks
-from portal.web.access import get_or_post, public
+from portal.web.access import costs, declare_cost, on_get, on_post, public
 from tenants.tenancy.request import IDENTITY
 from tests.support import held_costs
 from tests.support.operators import Operator, make_operator
@@ -61,10 +61,10 @@ def messages() -> list[str]:
     return [str(message.msg) for message in run_checks(tags=["urls"]) if str(message.id).startswith("pooldesk.")]
 
 
-def declaring(*declared: tuple[str, dict[str, Any]], takes: Any = get_or_post) -> Any:
-    made = public(takes(lambda request: None))
-    for on, what in declared:
-        made = access.costs(on=on, **what)(made)
+def declaring(*declared: Callable[[Any], Any]) -> Any:
+    made = public(lambda request: None)
+    for declare in declared:
+        made = declare(made)
     return made
 
 
@@ -75,15 +75,19 @@ ONE = {"query": "ticket", "trips": 1, "reads": 4}
     ("made", "said"),
     [
         (public(view), "does not declare what it costs."),
-        (declaring(("GET", ONE)), "does not declare what POST costs."),
-        (declaring(("GET", ONE), takes=lambda one: one), "does not declare what POST costs."),
-        (declaring(("GET", ONE), ("POST", ONE), takes=require_safe), "it declares what POST costs, and refuses it."),
-        (declaring(("", ONE | {"query": "tickte"})), "no table declares keys named 'tickte'."),
-        (declaring(("", ONE | {"trips": 0})), "it names keys, and no round trips."),
-        (declaring(("", ONE | {"query": ""})), "1 trip, 4 RCU for no keys: name those that it reads and writes."),
-        (declaring(("", ONE | {"each": (1, 2, 0)})), "say by `per` for what `each` is."),
-        (declaring(("", ONE)), ""),
-        (declaring(("", {})), ""),
+        (declaring(declare_cost(cost(**ONE), on="GET")), "does not declare what POST costs."),
+        (
+            declaring(on_get(**ONE), declare_cost(cost(**ONE), on="POST")),
+            "it declares what POST costs, and refuses it.",
+        ),
+        (declaring(costs(**ONE | {"query": "tickte"})), "no table declares keys named 'tickte'."),
+        (declaring(costs(**ONE | {"trips": 0})), "it names keys, and no round trips."),
+        (declaring(costs(**ONE | {"query": ""})), "1 trip, 4 RCU for no keys: name those that it reads and writes."),
+        (declaring(costs(**ONE | {"each": (1, 2, 0)})), "say by `per` for what `each` is."),
+        (declaring(costs(**ONE)), ""),
+        (declaring(costs()), ""),
+        (declaring(on_get(**ONE)), ""),
+        (declaring(on_post(), on_get(**ONE)), ""),
     ],
 )
 def test_a_declaration_that_cannot_be_true_is_an_error_of_the_system_check(
@@ -91,6 +95,18 @@ def test_a_declaration_that_cannot_be_true_is_an_error_of_the_system_check(
 ) -> None:
     own_routes.append(path("new/", made))
     assert [message.removeprefix("The route /new/").lstrip(": ") for message in messages()] == ([said] if said else [])
+
+
+def test_a_view_answers_the_methods_that_it_declares_and_refuses_others() -> None:
+    both = on_post()(on_get()(lambda request: HttpResponse()))
+    answered = {method: both(getattr(RequestFactory(), method)("/")) for method in ("get", "head", "post", "put")}
+    assert [one.status_code for one in answered.values()] == [200, 200, 200, 405]
+    assert answered["put"]["Allow"] == "GET, HEAD, POST"
+    assert on_get()(lambda request: HttpResponse())(RequestFactory().post("/")).status_code == 405
+
+
+def test_who_writes_a_row_of_the_audit_trail_declares_its_chain_with_it() -> None:
+    assert cost(write="audit row").patterns == cost(get="audit chain", write="audit chain, audit row").patterns
 
 
 def test_every_route_declares_its_costs() -> None:
@@ -338,8 +354,8 @@ def shown(root: Operator, **asked: str) -> dict[str, dict[str, Any]]:
 
 
 def test_the_page_answers_what_a_route_asks_for_and_within_which_bounds(root: Operator) -> None:
-    row = shown(root, q="tickets:queue")["/<slug:desk>/tickets/"]
-    assert ("/<slug:desk>/tickets/", "tickets:queue") in row["titles"]
+    row = shown(root, q="tickets:queue")["GET /<slug:desk>/tickets/"]
+    assert ("GET /<slug:desk>/tickets/", "tickets:queue") in row["titles"]
     index = next(one for one in row["patterns"] if one["name"] == "tickets by status")
     assert (index["place"], index["keys"]) == ("Support.Tickets/gsi-status-updated", "tenant_status, updated_at")
     assert (row["file"], row["level"], row["before"]) == ("tickets/desk/views.py", "member", "1 trip, 3.5 RCU")
@@ -348,8 +364,10 @@ def test_the_page_answers_what_a_route_asks_for_and_within_which_bounds(root: Op
 
 def test_the_page_tells_who_uses_an_index(root: Operator) -> None:
     rows = shown(root, place="Support.Tickets/gsi-requester", q="requester")
-    assert "/<slug:desk>/requesters/<str:requester>/" in rows
-    assert "/<slug:desk>/tickets/dashboard/" not in shown(root, place="Support.Tickets/gsi-requester", q="dashboard")
+    assert "GET /<slug:desk>/requesters/<str:requester>/" in rows
+    assert "GET /<slug:desk>/tickets/dashboard/" not in shown(
+        root, place="Support.Tickets/gsi-requester", q="dashboard"
+    )
     assert {row["level"] for row in shown(root, level="commands").values()} == {"commands"}
     assert root.get("/admin/access-patterns/").context["page"].paginator.count > 300
 

@@ -16,7 +16,7 @@ from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.nosql.admin.options import ReasonForm
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.lifecycle import closing_mails, import_notes
 from tenants.lifecycle.certificates import last_issued, numbered_certificate
 from tenants.membership import members
@@ -46,18 +46,16 @@ class PurgeForm(ReasonForm):
 
 
 @OperatorSite.page("deletions/", name="deletions", title="Deletions")
-@costs(
-    on="GET",
+@on_get(
     get="certificate, counter, purge, slug",
     query="arriving tenant, certificate, closing tenant, member, purge",
     trips=4,
     reads=15,
 )
-@costs(
-    on="POST",
-    get="audit chain, counter, purge, slug",
+@on_post(
+    get="counter, purge, slug",
     query="arriving tenant, certificate, closing tenant, member, purge",
-    write="audit chain, audit row, purge, tenant",
+    write="audit row, purge, tenant",
     trips=8,
     reads=8,
     writes=15,

@@ -15,7 +15,7 @@ from portal import clock
 from portal.errors import Invalid
 from portal.nosql.admin.options import ReasonField
 from portal.plain_text import amount, file_size
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite, actor
 from tickets.admin.tenant_page import cells
 from tickets.letters import unclaimed
@@ -38,8 +38,8 @@ class UnclaimedForm(forms.Form):
 
 
 @OperatorSite.page("letters/", name="letters", title="Letters to unknown addresses")
-@costs(on="GET")
-@costs(on="POST", get="audit chain, slug", write="audit chain, audit row", trips=6, reads=2, writes=10)
+@on_get()
+@on_post(get="slug", write="audit row", trips=6, reads=2, writes=10)
 def letters(request: HttpRequest) -> HttpResponse:
     """Show the newest letters to no desk, and do with those that were chosen what the button says."""
     form = UnclaimedForm(request.POST or None)

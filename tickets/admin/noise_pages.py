@@ -20,7 +20,7 @@ from portal.load.measurement import MINUTE, NoiseTally
 from portal.load.noise_report import LATE_MINUTES, LoadReport, TenantNoise
 from portal.schema import keys
 from portal.streams import watermark
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.stored import TenantItem
@@ -35,8 +35,8 @@ _HOLDS: Final = 20  # that are named
 
 
 @OperatorSite.page("noise/", name="noise", title="Noise")
-@costs(on="GET", get="queue depths, watermark", query="hold of deliveries, noise, resharding", trips=2, reads=30)
-@costs(on="POST", get="queue depths", query="hold of deliveries, noise, resharding", trips=1, reads=10)
+@on_get(get="queue depths, watermark", query="hold of deliveries, noise, resharding", trips=2, reads=30)
+@on_post(get="queue depths", query="hold of deliveries, noise, resharding", trips=1, reads=10)
 def noise(request: HttpRequest) -> HttpResponse:
     """Show the last 5, 15 or 30 minutes, `?minutes=`: a Query for each, two more, two GetItems and a BatchGetItem in
     two round trips, however many tenants there are."""

@@ -13,7 +13,7 @@ from portal.dynamo import fencing, placement, provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import Invalid, Unavailable
 from portal.nosql.admin.options import ReasonField
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem
@@ -47,12 +47,11 @@ class PlaceForm(forms.Form):
 
 
 @OperatorSite.page("places/", name="places", title="Places")
-@costs(on="GET", get="move, slug", query="move, past move", trips=7, reads=6)
-@costs(
-    on="POST",
-    get="audit chain, move, slug",
+@on_get(get="move, slug", query="move, past move", trips=7, reads=6)
+@on_post(
+    get="move, slug",
     query="move, past move",
-    write="audit chain, audit row, move, past move, resharding, tenant",
+    write="audit row, move, past move, resharding, tenant",
     trips=16,
     reads=8,
     writes=25,

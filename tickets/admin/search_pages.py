@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from portal import clock
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators import content_access
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import context, tenant_directory
@@ -27,14 +27,13 @@ from tickets.ticket.fields import Status
 
 
 @OperatorSite.page("search/", name="search", title="Search")
-@costs(
-    on="GET",
+@on_get(
     get="counter, placed stream, search segment, slug, ticket, watermark",
     query="search directory, ticket",
     trips=4,
     reads=15,
 )
-@costs(on="POST")
+@on_post()
 def search(request: HttpRequest) -> HttpResponse:
     """Show, with `?tenant=<slug>`, the state of its index, and with `q` what this finds in its tickets."""
     slug, text = (request.GET.get(name, "").strip() for name in ("tenant", "q"))

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.nosql.admin.options import ReasonField
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite, actor
 from tenants.tenancy.placements import ShardLayout
 from tenants.tenancy.stored import MOST_SHARDS, TenantItem
@@ -37,12 +37,11 @@ class ReshardForm(forms.Form):
 
 
 @OperatorSite.page("shards/", name="shards", title="Shards")
-@costs(on="GET", get="resharding, slug", query="past resharding, resharding", trips=3, reads=6)
-@costs(
-    on="POST",
-    get="audit chain, resharding, slug",
+@on_get(get="resharding, slug", query="past resharding, resharding", trips=3, reads=6)
+@on_post(
+    get="resharding, slug",
     query="past resharding, resharding",
-    write="audit chain, audit row, resharding, tenant",
+    write="audit row, resharding, tenant",
     trips=7,
     reads=2,
     writes=15,

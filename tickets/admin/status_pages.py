@@ -17,7 +17,7 @@ from portal.schema import registry
 from portal.schema.registry import Table
 from portal.streams import stream_source, watermark
 from portal.streams.stream_source import StreamSource
-from portal.web.access import costs
+from portal.web.access import on_get, on_post
 from tenants.operators.operator_site import OperatorSite
 from tenants.tenancy import tenant_directory
 from tickets.dashboards.dashboard import Freshness
@@ -39,8 +39,8 @@ def described() -> list[tuple[Table, dict[str, Any] | None]]:
 
 
 @OperatorSite.page("status/", name="status", title="Tables and streams")
-@costs(on="GET", get="placed stream, watermark", query="due rows by time, placed tenant, watermark", trips=9, reads=12)
-@costs(on="POST", query="due rows by time, placed tenant, watermark", trips=5, reads=6)
+@on_get(get="placed stream, watermark", query="due rows by time, placed tenant, watermark", trips=9, reads=12)
+@on_post(query="due rows by time, placed tenant, watermark", trips=5, reads=6)
 def status(request: HttpRequest) -> HttpResponse:
     """Show the tables and the stream. Counts and sizes are DynamoDB's own estimates, up to six hours old."""
     tables = described()

@@ -60,9 +60,9 @@ class DeadLetterAdmin(DeadItemAdmin):
         get="dead letter, slug", query="audit rows by object, dead letter, tenant by name", trips=4, reads=10
     )
     post_costs = cost(
-        get="audit chain, counter, dead letter",
+        get="counter, dead letter",
         query="dead letter",
-        write="aggregate, audit chain, audit row, dead letter",
+        write="aggregate, audit row, dead letter",
         trips=9,
         reads=10,
         writes=40,

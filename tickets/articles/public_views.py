@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Invalid, NotFound
-from portal.web.access import costs
+from portal.web.access import on_get
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import GuestRequest, absolute_url
 from tickets.articles import articles, catalogue, presenters
@@ -27,8 +26,7 @@ _TYPED: Final = 400  # characters of a query
 
 
 @by_name
-@costs(get="article, help centre, looks, public form, slug", query="help centre", trips=3, reads=12)
-@require_safe
+@on_get(get="article, help centre, looks, public form, slug", query="help centre", trips=3, reads=12)
 def help_home(request: GuestRequest, slug: str) -> HttpResponse:
     """List the public articles by section, or those that `?q=` finds."""
     desk, typed = request.desk, request.GET.get("q", "").strip()[:_TYPED]
@@ -64,8 +62,7 @@ def _found(known: Catalogue, desk: TenantContext, typed: str) -> list[ArticleHit
 
 
 @by_name
-@costs(get="article, help centre, looks, public form, slug", trips=3, reads=10)
-@require_safe
+@on_get(get="article, help centre, looks, public form, slug", trips=3, reads=10)
 def help_article(request: GuestRequest, slug: str, number: int, words: str = "") -> HttpResponse:
     """Show a public article. Its number alone says which: the words in its address may be those of a former title.
 
@@ -85,8 +82,7 @@ def help_article(request: GuestRequest, slug: str, number: int, words: str = "")
 
 
 @by_name
-@costs(get="help centre, looks, slug", query="help centre", trips=2, reads=10)
-@require_safe
+@on_get(get="help centre, looks, slug", query="help centre", trips=2, reads=10)
 def help_suggest(request: GuestRequest, slug: str) -> HttpResponse:
     """Offer articles for what somebody writes in the form: a piece of a page, empty where none fits."""
     known, shown = alongside(partial(_catalogue, request.desk), aside=partial(looks.looks_of, request.desk))

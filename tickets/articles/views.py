@@ -10,12 +10,11 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer, put_on_stored
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
@@ -33,8 +32,7 @@ _TYPED: Final = 400  # characters of a query
 
 
 @member(Role.VIEWER)
-@costs(get="article, help centre", query="help centre", trips=2, reads=8)
-@require_safe
+@on_get(get="article, help centre", query="help centre", trips=2, reads=8)
 def list_articles(request: TenantRequest) -> HttpResponse:
     """List articles by section, or those that `?q=` finds. Agents see drafts, too."""
     tenant, typed = request.tenant, request.GET.get("q", "").strip()[:_TYPED]
@@ -55,8 +53,7 @@ def list_articles(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="article, help centre", trips=1, reads=5)
-@require_safe
+@on_get(get="article, help centre", trips=1, reads=5)
 def article(request: TenantRequest, number: int) -> HttpResponse:
     """Show what readers see of an article; to those who write, the draft of one that is not published."""
     tenant = request.tenant
@@ -87,8 +84,7 @@ def _published(tenant: Any, number: int) -> PublishedItem | None:
 
 
 @member(Role.AGENT)
-@costs(get="help centre", query="help centre", trips=1, reads=8)
-@require_safe
+@on_get(get="help centre", query="help centre", trips=1, reads=8)
 def article_options(request: TenantRequest) -> HttpResponse:
     """Offer articles for an answer: for the title of the ticket, and what is written so far. One request."""
     text = " ".join(request.GET.get(name, "") for name in ("title", "body"))
@@ -102,16 +98,8 @@ def article_options(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="help centre", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="article, audit chain, help centre",
-    write="article, audit chain, audit row, help centre, membership",
-    trips=7,
-    reads=10,
-    writes=60,
-)
-@get_or_post
+@on_get(get="help centre", trips=1, reads=2)
+@on_post(get="article, help centre", write="article, audit row, help centre, membership", trips=7, reads=10, writes=60)
 def new_article(request: TenantRequest) -> HttpResponse:
     known = sections.listed(request.tenant)
     form = ArticleForm(request.POST or None, sections=known)
@@ -127,16 +115,8 @@ def new_article(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="article, help centre", trips=1, reads=3)
-@costs(
-    on="POST",
-    get="article, audit chain, help centre",
-    write="article, audit chain, audit row, help centre, membership",
-    trips=6,
-    reads=10,
-    writes=50,
-)
-@get_or_post
+@on_get(get="article, help centre", trips=1, reads=3)
+@on_post(get="article, help centre", write="article, audit row, help centre, membership", trips=6, reads=10, writes=50)
 def edit_article(request: TenantRequest, number: int) -> HttpResponse:
     """Edit the draft. Each button but the preview saves it."""
     tenant = request.tenant
@@ -212,14 +192,7 @@ def _overtaken_page(
 
 
 @member(Role.AGENT)
-@costs(
-    get="article, audit chain, help centre",
-    write="article, audit chain, audit row, help centre, membership",
-    trips=5,
-    reads=6,
-    writes=50,
-)
-@require_POST
+@on_post(get="article, help centre", write="article, audit row, help centre, membership", trips=5, reads=6, writes=50)
 def publish_article(request: TenantRequest, number: int) -> HttpResponse:
     draft = articles.draft(request.tenant, number)
     edit = request.POST.get("edit", "")
@@ -231,14 +204,7 @@ def publish_article(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="article, audit chain",
-    write="article, audit chain, audit row, help centre, membership",
-    trips=4,
-    reads=3,
-    writes=50,
-)
-@require_POST
+@on_post(get="article", write="article, audit row, help centre, membership", trips=4, reads=3, writes=50)
 def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
     """Show an article to readers no more."""
     with refusal_told(request, Conflict):
@@ -248,16 +214,8 @@ def withdraw_article(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="article", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="article, audit chain",
-    write="article, audit chain, audit row, help centre, membership",
-    trips=8,
-    reads=5,
-    writes=100,
-)
-@get_or_post
+@on_get(get="article", trips=1, reads=2)
+@on_post(get="article", write="article, audit row, help centre, membership", trips=8, reads=5, writes=100)
 def delete_article(request: TenantRequest, number: int) -> HttpResponse:
     """Ask, then delete an article with all versions."""
     draft = articles.draft(request.tenant, number)
@@ -277,8 +235,7 @@ def delete_article(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="article", query="article", trips=1, reads=10)
-@require_safe
+@on_get(get="article", query="article", trips=1, reads=10)
 def list_versions(request: TenantRequest, number: int) -> HttpResponse:
     """List the versions that were published, newest first. Two requests at the same time."""
     before = request.GET.get("before", "")
@@ -297,8 +254,7 @@ def list_versions(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="article", trips=1, reads=3)
-@require_safe
+@on_get(get="article", trips=1, reads=3)
 def show_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
     """Show a version, and how the draft differs from it. Two requests at the same time."""
     draft, older = alongside(
@@ -316,14 +272,7 @@ def show_version(request: TenantRequest, number: int, version: int) -> HttpRespo
 
 
 @member(Role.AGENT)
-@costs(
-    get="article, audit chain, help centre",
-    write="article, audit chain, audit row, help centre, membership",
-    trips=6,
-    reads=8,
-    writes=45,
-)
-@require_POST
+@on_post(get="article, help centre", write="article, audit row, help centre, membership", trips=6, reads=8, writes=45)
 def restore_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
     """Make an older text the draft."""
     edit = request.POST.get("edit", "")
@@ -349,16 +298,8 @@ def restore_version(request: TenantRequest, number: int, version: int) -> HttpRe
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="help centre", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, help centre",
-    write="audit chain, audit row, help centre, membership",
-    trips=4,
-    reads=5,
-    writes=15,
-)
-@get_or_post
+@on_get(get="help centre", trips=1, reads=2)
+@on_post(get="help centre", write="audit row, help centre, membership", trips=4, reads=5, writes=15)
 def edit_sections(request: TenantRequest) -> HttpResponse:
     """List the sections, and add one."""
     form = SectionForm(request.POST or None)
@@ -375,16 +316,8 @@ def edit_sections(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="help centre", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, help centre",
-    write="audit chain, audit row, help centre, membership",
-    trips=5,
-    reads=5,
-    writes=15,
-)
-@get_or_post
+@on_get(get="help centre", trips=1, reads=2)
+@on_post(get="help centre", write="audit row, help centre, membership", trips=5, reads=5, writes=15)
 def edit_section(request: TenantRequest, section: str) -> HttpResponse:
     known = next((one for one in sections.listed(request.tenant) if one.id == section), None)
     if known is None:
@@ -406,10 +339,7 @@ def edit_section(request: TenantRequest, section: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, help centre", write="audit chain, audit row, help centre, membership", trips=4, reads=3, writes=15
-)
-@require_POST
+@on_post(get="help centre", write="audit row, help centre, membership", trips=4, reads=3, writes=15)
 def move_section(request: TenantRequest, section: str) -> HttpResponse:
     """Move a section up or down by one, or remove it."""
     acts = {

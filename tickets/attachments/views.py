@@ -10,11 +10,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Invalid, NotFound
 from portal.plain_text import file_size
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.client_address import client_address
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits
@@ -34,8 +33,7 @@ _POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 
 @member(Role.AGENT)
-@costs(get="file", write="file", trips=4, reads=12, writes=2)
-@require_POST
+@on_post(get="file", write="file", trips=4, reads=12, writes=2)
 def upload(request: TenantRequest) -> HttpResponse:
     """Answer with a signed form for one file of the name and size that are given."""
     return answer_upload(request, partial(attachments.begin, request.tenant))
@@ -78,8 +76,7 @@ def answer_guest_upload(request: HttpRequest, desk: TenantContext, form_id: str)
 
 
 @member(Role.VIEWER)
-@costs(get="file, ticket", trips=2, reads=2)
-@require_safe
+@on_get(get="file, ticket", trips=2, reads=2)
 def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     response = HttpResponse(status=302)
     response["Location"] = downloads.address_of(request.tenant, number, file_id)
@@ -87,8 +84,7 @@ def file(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="file, ticket", trips=2, reads=2)
-@require_safe
+@on_get(get="file, ticket", trips=2, reads=2)
 def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     response = HttpResponse(status=302)
     response["Location"] = previews.address_of(request.tenant, number, file_id)
@@ -96,8 +92,7 @@ def preview(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(query="ticket", trips=1, reads=8)
-@require_POST
+@on_post(query="ticket", trips=1, reads=8)
 @heavy
 def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
     files = downloads.files_of(request.tenant, number)
@@ -109,9 +104,8 @@ def all_files(request: TenantRequest, number: int) -> StreamingHttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="file", trips=1, reads=1)
-@costs(on="POST", get="file, ticket", write="file, ticket", trips=6, reads=3, writes=15)
-@get_or_post
+@on_get(get="file", trips=1, reads=1)
+@on_post(get="file, ticket", write="file, ticket", trips=6, reads=3, writes=15)
 def remove(request: TenantRequest, number: int, file_id: str) -> HttpResponse:
     """Ask whether a file is to be removed from a ticket, and remove it."""
     if request.method == "POST":
@@ -130,8 +124,7 @@ def _guarded(response: _Response) -> _Response:
 
 
 @member(Role.ADMIN)
-@costs(get="file", trips=1, reads=12)
-@require_safe
+@on_get(get="file", trips=1, reads=12)
 def usage(request: TenantRequest) -> HttpResponse:
     """Show what the files of the desk need: a part of the page Usage, and a page without JavaScript."""
     page = {"usage": attachments.usage(request.tenant), "limits": presenters.LIMITS}

@@ -12,13 +12,11 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside, fan_out
 from portal.errors import Conflict, Forbidden, Invalid
-from portal.schema.access_patterns import cost
 from portal.web import locales
-from portal.web.access import costs, counted, declare_cost, get_or_post, member
+from portal.web.access import counted, member, on_get, on_post
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -37,19 +35,17 @@ from tickets.desk.views import back_address
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="bulk job, member", query="members by name, noted tickets, tickets by status", trips=5, reads=30)
-@costs(
-    on="POST",
-    get="audit chain, bulk job, member, ticket",
+@on_get(get="bulk job, member", query="members by name, noted tickets, tickets by status", trips=5, reads=30)
+@on_post(
+    get="bulk job, member, ticket",
     query="members by name, noted tickets, ticket, tickets by status",
-    write="audit chain, audit row, bulk job, membership, ticket",
+    write="audit row, bulk job, membership, ticket",
     trips=9,
     reads=20,
     writes=12,
     per="ticket",
     each=(2, 2, 20),
 )
-@get_or_post
 @heavy
 def edit(request: TenantRequest) -> HttpResponse:
     """Ask what to change of the selected tickets, or of all of a list, and have it done."""
@@ -129,8 +125,7 @@ def _ask(request: TenantRequest, listed: ListedTickets, form: BulkEditForm) -> H
 
 
 @member(Role.AGENT)
-@costs(get="bulk job, member", query="bulk part, members by name", trips=3, reads=20)
-@require_safe
+@on_get(get="bulk job, member", query="bulk part, members by name", trips=3, reads=20)
 def jobs(request: TenantRequest) -> HttpResponse:
     """List the desk's bulk jobs of the last week: one read and two Queries at the same time, then one BatchGetItem for
     who is not at hand."""
@@ -145,8 +140,7 @@ def jobs(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="bulk job, bulk part, member", query="members by name", trips=5, reads=15)
-@require_safe
+@on_get(get="bulk job, bulk part, member", query="members by name", trips=5, reads=15)
 def job(request: TenantRequest, job: str) -> HttpResponse:
     """Show how far a job is, and what became of each ticket: two or three reads and a Query."""
     find, aside = partial(bulk_requests.find, request.tenant, job), partial(members.at_hand, request.tenant)
@@ -162,20 +156,13 @@ def _people(request: TenantRequest, known: AtHand, *jobs: Job) -> Mapping[str, s
     return members.names_of(request.tenant.repository, known, named)
 
 
-_changes_job: Final = declare_cost(
-    cost(
-        get="audit chain, bulk job, bulk part",
-        write="audit chain, audit row, bulk job, membership",
-        trips=5,
-        reads=3,
-        writes=15,
-    )
+_changes_job: Final = on_post(
+    get="bulk job, bulk part", write="audit row, bulk job, membership", trips=5, reads=3, writes=15
 )
 
 
 @member(Role.AGENT)
 @_changes_job
-@require_POST
 def cancel(request: TenantRequest, job: str) -> HttpResponse:
     """End a job with what it has changed until then."""
     return _done(request, job, lambda: bulk_requests.cancel(request.tenant, job, by=actor_of(request)))
@@ -183,7 +170,6 @@ def cancel(request: TenantRequest, job: str) -> HttpResponse:
 
 @member(Role.AGENT)
 @_changes_job
-@require_POST
 @heavy
 def undo(request: TenantRequest, job: str) -> HttpResponse:
     return _done(request, job, lambda: bulk_requests.undo(request.tenant, job, by=actor_of(request)))

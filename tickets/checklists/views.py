@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid
-from portal.web.access import costs, member
+from portal.web.access import member, on_post
 from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.checklists import ticking
@@ -16,8 +15,7 @@ from tickets.ticket.checklists import Tick
 
 
 @member(Role.AGENT)
-@costs(get="ticket", query="ticket", write="ticket", trips=14, reads=20, writes=30)
-@require_POST
+@on_post(get="ticket", query="ticket", write="ticket", trips=14, reads=20, writes=30)
 def tick(request: TenantRequest, number: int) -> HttpResponse:
     """Tick an item of a checklist in a ticket, or take its tick away."""
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
-from portal.web.access import costs, member
+from portal.web.access import member, on_get
 from portal.web.views import csv_file
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -15,8 +14,7 @@ from tickets.costs import presenters, statement
 
 
 @member(Role.OWNER)
-@costs(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=8, reads=40, writes=4)
-@require_safe
+@on_get(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=8, reads=40, writes=4)
 def costs_page(request: TenantRequest) -> HttpResponse:
     """Show the statement of a month."""
     asked = request.GET.get("month", "").strip()
@@ -30,8 +28,7 @@ def costs_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=6, reads=40, writes=4)
-@require_safe
+@on_get(get="counter, file", query="costs of a day, ticket", write="costs of a day", trips=6, reads=40, writes=4)
 def costs_file(request: TenantRequest) -> HttpResponse:
     """Send a month by day and feature as CSV. Raises Invalid."""
     month = statement.clean_month(request.GET.get("month", "").strip())

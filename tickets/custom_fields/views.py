@@ -9,10 +9,9 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import costs, member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
@@ -23,14 +22,11 @@ from tickets.ticket.custom_values import FieldType
 
 _PAGE: Final = "tickets:custom_fields"
 
-_changed = costs(
-    on="POST", get="audit chain, setup", write="audit chain, audit row, membership, setup", trips=7, reads=6, writes=15
-)
+_changed = costs(get="setup", write="audit row, membership, setup", trips=7, reads=6, writes=15)
 
 
 @member(Role.ADMIN)
-@costs(get="setup", trips=1, reads=2)
-@require_safe
+@on_get(get="setup", trips=1, reads=2)
 def definitions_page(request: TenantRequest) -> HttpResponse:
     """Show the fields and the kinds, by one GetItem."""
     defined, seen = defining.read(request.tenant)
@@ -57,9 +53,8 @@ def _uses(defined: Definitions, one: CustomField) -> str:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="setup", trips=1, reads=2)
+@on_get(get="setup", trips=1, reads=2)
 @_changed
-@get_or_post
 def new_field(request: TenantRequest) -> HttpResponse:
     def save(form: Any) -> str:
         kind = FieldType(form.cleaned_data["type"])
@@ -70,9 +65,8 @@ def new_field(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="setup", trips=1, reads=2)
+@on_get(get="setup", trips=1, reads=2)
 @_changed
-@get_or_post
 def field(request: TenantRequest, field_id: str) -> HttpResponse:
     def make(defined: Definitions, *args: Any, **more: Any) -> FieldForm:
         if (stored := defined.by_id.get(field_id)) is None:
@@ -87,9 +81,8 @@ def field(request: TenantRequest, field_id: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="setup", trips=1, reads=2)
+@on_get(get="setup", trips=1, reads=2)
 @_changed
-@get_or_post
 def new_kind(request: TenantRequest) -> HttpResponse:
     def save(form: Any) -> str:
         defining.add_kind(request.tenant, form.wishes, version=_version(form), by=actor_of(request))
@@ -99,9 +92,8 @@ def new_kind(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="setup", trips=1, reads=2)
+@on_get(get="setup", trips=1, reads=2)
 @_changed
-@get_or_post
 def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
     def make(defined: Definitions, *args: Any, **more: Any) -> KindForm:
         if (stored := defined.kinds_by_id.get(kind_id)) is None:
@@ -116,8 +108,7 @@ def kind(request: TenantRequest, kind_id: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="audit chain", write="audit chain, audit row, membership, setup", trips=5, reads=3, writes=15)
-@require_POST
+@on_post(write="audit row, membership, setup", trips=5, reads=3, writes=15)
 def move(request: TenantRequest) -> HttpResponse:
     """Move a field or a kind up or down."""
     form = MoveForm(request.POST)

@@ -7,10 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.web import locales
-from portal.web.access import costs, member
+from portal.web.access import member, on_get, on_post
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.dashboards import dashboard, presenters, verify_runs
@@ -18,14 +17,13 @@ from tickets.verification import verify as verifying
 
 
 @member(Role.AGENT)
-@costs(
+@on_get(
     get="member, placed stream, watermark",
     query="aggregate, members by name",
     trips=4,
     reads=60,
     room="those not at hand who have tickets",
 )
-@require_safe
 def dashboard_page(request: TenantRequest) -> HttpResponse:
     """Show the numbers of the desk to those who run it, and to agents their own."""
     tenant = request.tenant
@@ -38,8 +36,7 @@ def dashboard_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(get="aggregate, counter", write="aggregate", trips=6, reads=5, writes=2)
-@require_POST
+@on_post(get="aggregate, counter", write="aggregate", trips=6, reads=5, writes=2)
 def verify(request: TenantRequest) -> HttpResponse:
     """Recount the tenant's tickets, beside the request."""
     started = verify_runs.start(request.tenant)
@@ -51,8 +48,7 @@ def verify(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(write="aggregate", trips=3, writes=2)
-@require_POST
+@on_post(write="aggregate", trips=3, writes=2)
 def stop_verifying(request: TenantRequest) -> HttpResponse:
     """End the verification that runs."""
     stopped = verify_runs.stop(request.tenant)
@@ -64,8 +60,7 @@ def stop_verifying(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="aggregate, counter", trips=2, reads=3)
-@require_safe
+@on_get(get="aggregate, counter", trips=2, reads=3)
 def verified(request: TenantRequest) -> HttpResponse:
     """Answer with the part of the dashboard that asks again while a verification runs."""
     return _shown(request)

@@ -18,13 +18,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
 from portal import clock, spreadsheet
 from portal.errors import Conflict, Invalid
 from portal.web import locales
-from portal.web.access import costs, counted, get_or_post, member, open_while_closing
+from portal.web.access import counted, member, on_get, on_post, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -49,20 +48,17 @@ _PAGE: Final = "tickets/person.html"
 
 @open_while_closing
 @member(Role.OWNER)
-@costs(on="GET", query="audit rows by object", trips=1, reads=8)
-@costs(
-    on="POST",
+@on_get(query="audit rows by object", trips=1, reads=8)
+@on_post(
     get="address, address of a requester, aggregate, counter, mail settings, requester",
-    query="API key, article, audit row, audit rows by object, auditor, group turns, help centre, "
-    "invitation, letters by time, member, notice, ready answer, rule, saved views, ticket, "
-    "webhook",
+    query="API key, article, audit row, audit rows by object, auditor, group turns, help centre, invitation, letters "
+    "by time, member, notice, ready answer, rule, saved views, ticket, webhook",
     trips=25,
     reads=30,
     per="ticket",
     each=(1, 150, 0),
     room="a ticket of a megabyte",
 )
-@get_or_post
 @heavy
 def person_page(request: TenantRequest) -> HttpResponse:
     """Ask for an address, and look through the next tickets for it. Costs the audit trail at first, and then one Query
@@ -85,8 +81,7 @@ def person_page(request: TenantRequest) -> HttpResponse:
 
 @open_while_closing
 @member(Role.OWNER)
-@costs(get="audit chain", write="audit chain, audit row", trips=4, reads=2, writes=10)
-@require_POST
+@on_post(write="audit row", trips=4, reads=2, writes=10)
 @heavy
 def export_person(request: TenantRequest) -> HttpResponseBase:
     """Send what the desk holds of somebody while it is read. Recorded in the audit trail, without the address."""
@@ -106,12 +101,12 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
 
 
 @member(Role.OWNER)
-@costs(
-    get="aggregate, audit chain, counter, file, mail settings, member, requester, ticket",
-    query="API key, auditor, group turns, help centre, invitation, letters by time, member, notice, "
-    "ready answer, rule, saved views, ticket, webhook",
-    write="address of a requester, audit chain, audit row, auditor, file, invitation, invitation link, invited, "
-    "membership, requester, tenant, ticket, unreached invitation",
+@on_post(
+    get="aggregate, counter, file, mail settings, member, requester, ticket",
+    query="API key, auditor, group turns, help centre, invitation, letters by time, member, notice, ready answer, "
+    "rule, saved views, ticket, webhook",
+    write="address of a requester, audit row, auditor, file, invitation, invitation link, invited, membership, "
+    "requester, tenant, ticket, unreached invitation",
     trips=25,
     reads=40,
     writes=60,
@@ -119,7 +114,6 @@ def export_person(request: TenantRequest) -> HttpResponseBase:
     each=(4, 150, 400),
     room="a ticket of a megabyte",
 )
-@require_POST
 @heavy
 def erase_person(request: TenantRequest) -> HttpResponse:
     """Erase somebody, once the address is typed again, in the next tickets; the record comes with the last of them."""
@@ -184,8 +178,7 @@ def _told(request: TenantRequest, kind: str, load: Callable[[dict[str, Any]], _S
 
 @open_while_closing
 @member(Role.VIEWER)
-@costs(get="audit chain", write="audit chain, audit row", trips=4, reads=2, writes=10)
-@require_POST
+@on_post(write="audit row", trips=4, reads=2, writes=10)
 @heavy
 def export(request: TenantRequest) -> HttpResponseBase:
     """Send all tickets of a list as CSV while they are read. The export is recorded in the audit trail."""
@@ -208,17 +201,15 @@ def export(request: TenantRequest) -> HttpResponseBase:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="ticket", trips=1, reads=1)
-@costs(
-    on="POST",
-    get="API answer, audit chain, export, letter, outbox row, ticket",
+@on_get(get="ticket", trips=1, reads=1)
+@on_post(
+    get="API answer, export, letter, outbox row, ticket",
     query="API answers by time, delivery, export part, outbox rows by tenant, ticket, webhook",
-    write="API answer, audit chain, audit row, export, export part, file, letter, outbox row, ticket",
+    write="API answer, audit row, export, export part, file, letter, outbox row, ticket",
     trips=20,
     reads=30,
     writes=200,
 )
-@get_or_post
 @heavy
 def redact(request: TenantRequest, number: int) -> HttpResponse:
     """Ask for words, show where they are in the ticket, and take them out once that is confirmed.

@@ -10,10 +10,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
-from django.views.decorators.http import require_POST
 
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
 from tickets.desk import comment_changes
@@ -39,9 +38,8 @@ class CommentTextForm(forms.Form):
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=1, reads=3)
-@costs(on="POST", get="ticket", write="ticket", trips=5, reads=500, writes=15)
-@get_or_post
+@on_get(get="ticket", trips=1, reads=3)
+@on_post(get="ticket", write="ticket", trips=5, reads=500, writes=15)
 def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     sort = sort_of(entry)
     _, item = comment_changes.read(request.tenant, number, sort)
@@ -71,9 +69,8 @@ def edit(request: TenantRequest, number: int, entry: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=1, reads=3)
-@costs(on="POST", get="file, ticket", write="file, ticket", trips=9, reads=12, writes=20)
-@get_or_post
+@on_get(get="ticket", trips=1, reads=3)
+@on_post(get="file, ticket", write="file, ticket", trips=9, reads=12, writes=20)
 def delete(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     """Ask whether a comment or an internal note is to be deleted, and delete it."""
     sort = sort_of(entry)
@@ -136,8 +133,7 @@ def _letter_warning(item: ActivityItem) -> str:
 
 
 @member(Role.AGENT)
-@costs()
-@require_POST
+@on_post()
 def preview(request: TenantRequest) -> HttpResponse:
     """Show a text as it will look in a ticket."""
     return render(request, "tickets/_preview.html", {"text": request.POST.get("body", "")[:_PREVIEWED]})

@@ -15,12 +15,11 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
-from portal.web.access import costs, counted, get_or_post, member, open_while_closing
+from portal.web.access import counted, member, on_get, on_post, open_while_closing
 from portal.web.heavy_work import heavy
 from portal.web.middleware import is_piece
 from tenants.lifecycle import desk_settings
@@ -65,8 +64,7 @@ from tickets.ticket.stored import is_requester
 
 
 @member(Role.VIEWER)
-@costs(query="members by name", trips=3, reads=8)
-@require_safe
+@on_get(query="members by name", trips=3, reads=8)
 def people(request: TenantRequest) -> HttpResponse:
     """Ask whose tickets to list: those who can have tickets, as links to the queue."""
     address = QueueAddress.of(request.GET.dict())
@@ -112,13 +110,12 @@ HANDFUL = 5  # as many are closed together without a question
 
 
 @member(Role.VIEWER)
-@costs(
+@on_get(
     get="agent, saved views",
     query="noted tickets, noted tickets by resolver, tickets by resolver, tickets by status",
     trips=3,
     reads=60,
 )
-@require_safe
 def queue(request: TenantRequest) -> HttpResponse:
     params = request.GET.dict()
     try:
@@ -142,8 +139,7 @@ def _display(request: TenantRequest) -> dict[str, Any]:
 
 @open_while_closing
 @member(Role.VIEWER)
-@costs()
-@require_POST
+@on_post()
 def choose_display(request: TenantRequest) -> HttpResponse:
     """Keep in this browser how lists are shown."""
     answer = redirect(back_address(request))
@@ -153,8 +149,7 @@ def choose_display(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(query="noted tickets, tickets by resolver, tickets by status", trips=1, reads=15)
-@require_safe
+@on_get(query="noted tickets, tickets by resolver, tickets by status", trips=1, reads=15)
 def queue_updates(request: TenantRequest) -> HttpResponse:
     """Tell whether an open page of the queue is out of date: nothing, or a notice that offers to load it again."""
     address, told = QueueAddress.of(request.GET.dict()), request.GET.get("told", "0")
@@ -186,8 +181,7 @@ def queue_updates(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", write="ticket", trips=2, per="ticket", each=(0, 2, 12))
-@require_POST
+@on_post(get="ticket", write="ticket", trips=2, per="ticket", each=(0, 2, 12))
 @heavy
 def bulk_change(request: TenantRequest) -> HttpResponse:
     """Set all selected tickets of a list to one status, or none of them. Closing many is asked about first."""
@@ -215,17 +209,16 @@ def bulk_change(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="audit chain, mail settings, requester, ticket",
+@on_post(
+    get="mail settings, requester, ticket",
     query="ticket",
-    write="audit chain, audit row, counter, file, mail settings, membership, outbox row, request, ticket",
+    write="audit row, counter, file, mail settings, membership, outbox row, request, ticket",
     trips=9,
     reads=8,
     writes=20,
     per="ticket",
     each=(2, 2, 20),
 )
-@require_POST
 @heavy
 def undo(request: TenantRequest) -> HttpResponse:
     """Take back what a receipt names, as far as nobody has changed it since."""
@@ -259,18 +252,15 @@ SWITCH: Final = "switch"
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester", query="members by name", trips=2, reads=15)
-@costs(
-    on="POST",
-    get="address of a requester, audit chain, file, member, requester",
+@on_get(get="requester", query="members by name", trips=2, reads=15)
+@on_post(
+    get="address of a requester, file, member, requester",
     query="members by name, requesters by last word, requesters by name",
-    write="address of a requester, audit chain, audit row, counter, file, membership, outbox row, "
-    "request, requester, ticket",
+    write="address of a requester, audit row, counter, file, membership, outbox row, request, requester, ticket",
     trips=11,
     reads=35,
     writes=50,
 )
-@get_or_post
 def new(request: TenantRequest) -> HttpResponse:
     preset = {"priority": desk_settings.default_value(request.tenant, "ticket_priority")}
     if request.method != "POST" and (asked := request.GET.get("requester")):
@@ -318,8 +308,7 @@ def _requester(request: TenantRequest, typed: str, request_id: str) -> Requester
 
 
 @member(Role.VIEWER)
-@costs(query="ticket", trips=2, reads=25)
-@require_safe
+@on_get(query="ticket", trips=2, reads=25)
 def ticket(request: TenantRequest, number: int) -> HttpResponse:
     return _ticket_page(request, number, None)
 
@@ -354,7 +343,7 @@ def _ticket_page(
 
 
 @member(Role.AGENT)
-@costs(
+@on_post(
     get="file, member, ready answer, request, ticket",
     query="ready answer, ticket",
     write="counter, file, outbox row, request, ticket",
@@ -362,7 +351,6 @@ def _ticket_page(
     reads=150,
     writes=80,
 )
-@require_POST
 def comment(request: TenantRequest, number: int) -> HttpResponse:
     sent = files_of(request, request.tenant) if "files" in request.POST or request.FILES else NO_FILES
     then = request.POST.get("then")
@@ -423,8 +411,7 @@ def _refused_comment(
 
 
 @member(Role.VIEWER)
-@costs(get="ticket", query="ticket", trips=2, reads=10)
-@require_safe
+@on_get(get="ticket", query="ticket", trips=2, reads=10)
 def ticket_updates(request: TenantRequest, number: int) -> HttpResponse:
     """Answer with what came since an open page of a ticket was read, or with nothing where that is `shown` already."""
     summary, seen = changing.read(request.tenant, number, consistent=False), request.GET.get("seen", "")
@@ -441,9 +428,8 @@ _INCOMPLETE: Final = gettext_noop("This change is incomplete. Reload the ticket 
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=2, reads=3)
-@costs(on="POST", get="ticket", query="group turns, ticket", write="ticket", trips=6, reads=12, writes=20)
-@get_or_post
+@on_get(get="ticket", trips=2, reads=3)
+@on_post(get="ticket", query="group turns, ticket", write="ticket", trips=6, reads=12, writes=20)
 def edit(request: TenantRequest, number: int) -> HttpResponse:
     summary, defined = changing.read(request.tenant, number), definitions.of(request.tenant)
     context: dict[str, Any] = {"ticket": ticket_presenters.listed(request.tenant, summary)}
@@ -472,8 +458,7 @@ def edit(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", query="group turns, ticket", write="ticket", trips=5, reads=12, writes=20)
-@require_POST
+@on_post(get="ticket", query="group turns, ticket", write="ticket", trips=5, reads=12, writes=20)
 def change(request: TenantRequest, number: int) -> HttpResponse:
     """Make a quick change of fields that have a few values, such as status or priority."""
     form = ChangeForm(request.POST)
@@ -483,9 +468,8 @@ def change(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", query="members by name", trips=2, reads=10)
-@costs(on="POST", get="member, ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
-@get_or_post
+@on_get(get="ticket", query="members by name", trips=2, reads=10)
+@on_post(get="member, ticket", query="ticket", write="ticket", trips=4, reads=10, writes=20)
 def assign(request: TenantRequest, number: int) -> HttpResponse:
     if request.method != "POST":
         stored = changing.read(request.tenant, number)
@@ -499,17 +483,15 @@ def assign(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="address of a requester, audit chain, requester, ticket",
+@on_get(get="ticket", trips=1, reads=2)
+@on_post(
+    get="address of a requester, requester, ticket",
     query="requesters by last word, requesters by name, ticket",
-    write="address of a requester, audit chain, audit row, membership, requester, ticket",
+    write="address of a requester, audit row, membership, requester, ticket",
     trips=8,
     reads=25,
     writes=40,
 )
-@get_or_post
 def requester_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
     """Let a ticket be for another person outside the desk."""
     form, status = RequesterOfTicketForm(request.POST or None), 200

@@ -9,11 +9,10 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, NotFound
-from portal.web.access import costs, in_person, member, open_while_closing
+from portal.web.access import in_person, member, on_get, on_post, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.sign_in import security_views
 from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed, refusal_told
@@ -23,8 +22,7 @@ from tickets.desk_export import export_requests
 
 
 @member(Role.OWNER)
-@costs(get="export, file", trips=2, reads=15)
-@require_safe
+@on_get(get="export, file", trips=2, reads=15)
 def export_page(request: TenantRequest) -> HttpResponse:
     """Show the last export and how far it is, at the cost of one GetItem, and unless one is being made the parts of the
     desk's files, at the cost of one BatchGetItem."""
@@ -45,8 +43,7 @@ def export_page(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
-@costs(get="audit chain, export", write="audit chain, audit row, export, membership", trips=5, reads=3, writes=15)
-@require_POST
+@on_post(get="export", write="audit row, export, membership", trips=5, reads=3, writes=15)
 def ask(request: TenantRequest) -> HttpResponse:
     """Ask for an export, once the person has proved a moment ago to be who they are."""
     if not is_confirmed(request):
@@ -57,8 +54,7 @@ def ask(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
-@costs(get="audit chain, export", write="audit chain, audit row, export, membership", trips=5, reads=3, writes=15)
-@require_POST
+@on_post(get="export", write="audit row, export, membership", trips=5, reads=3, writes=15)
 def cancel(request: TenantRequest) -> HttpResponse:
     """End the export that is being made."""
     return _done(request, export_requests.cancel, gettext("The export is being cancelled."))
@@ -67,8 +63,7 @@ def cancel(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
-@costs(get="audit chain, export", write="audit chain, audit row, membership", trips=5, reads=3, writes=12)
-@require_POST
+@on_post(get="export", write="audit row, membership", trips=5, reads=3, writes=12)
 @heavy
 def download(request: TenantRequest) -> HttpResponseBase:
     """Send the file as it is read, to an owner who has proved a moment ago to be who they are."""
@@ -87,8 +82,7 @@ def download(request: TenantRequest) -> HttpResponseBase:
 @open_while_closing
 @in_person
 @member(Role.OWNER)
-@costs(get="audit chain, file", write="audit chain, audit row, membership", trips=5, reads=12, writes=12)
-@require_POST
+@on_post(get="file", write="audit row, membership", trips=5, reads=12, writes=12)
 @heavy
 def files(request: TenantRequest, part: str) -> HttpResponseBase:
     """Send the contents of a part of the desk's files as they are read, to an owner who has proved who they are."""

@@ -12,13 +12,11 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.schema.access_patterns import cost
 from portal.web import locales
-from portal.web.access import costs, declare_cost, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -59,8 +57,7 @@ def _read(request: TenantRequest, *named: str) -> tuple[tuple[AgentGroup, ...], 
 
 
 @member(Role.ADMIN)
-@costs(get="member", query="group turns, members by name", trips=3, reads=40)
-@require_safe
+@on_get(get="member", query="group turns, members by name", trips=3, reads=40)
 def groups_page(request: TenantRequest) -> HttpResponse:
     """Show groups with their members, and who is away: a GetItem and two Queries at the same time. Of a large desk the
     agents at hand, and those of whom groups know, whom a BatchGetItem reads for each hundred; others are searched."""
@@ -96,17 +93,15 @@ def groups_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="member", query="group turns, members by name", trips=3, reads=40)
-@costs(
-    on="POST",
-    get="audit chain, member",
+@on_get(get="member", query="group turns, members by name", trips=3, reads=40)
+@on_post(
+    get="member",
     query="group turns, members by name",
-    write="agent, audit chain, audit row, membership, setup",
+    write="agent, audit row, membership, setup",
     trips=16,
     reads=45,
     writes=40,
 )
-@get_or_post
 def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     """Make a group, or change one, with its members. A conflict keeps what was typed, on the newer version."""
     groups, version, found, known = _read(request)
@@ -146,15 +141,7 @@ def _save(request: TenantRequest, group_id: str, given: dict[str, Any]) -> None:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain",
-    query="noted tickets, tickets by status",
-    write="audit chain, audit row, membership, setup",
-    trips=6,
-    reads=20,
-    writes=15,
-)
-@require_POST
+@on_post(query="noted tickets, tickets by status", write="audit row, membership, setup", trips=6, reads=20, writes=15)
 def delete(request: TenantRequest, group_id: str) -> HttpResponse:
     """Delete a group that has no unresolved tickets: of others a sentence says where these are."""
     tenant = request.tenant
@@ -185,32 +172,27 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
 # --- availability ---
 
 
-_changes_group: Final = declare_cost(
-    cost(
-        get="audit chain, member",
-        query="group turns, members by name",
-        write="agent, audit chain, audit row, membership",
-        trips=12,
-        reads=20,
-        writes=15,
-    ),
-    on="POST",
+_changes_group: Final = on_post(
+    get="member",
+    query="group turns, members by name",
+    write="agent, audit row, membership",
+    trips=12,
+    reads=20,
+    writes=15,
 )
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="member", query="group turns, members by name", trips=2, reads=10)
+@on_get(get="member", query="group turns, members by name", trips=2, reads=10)
 @_changes_group
-@get_or_post
 def away(request: TenantRequest) -> HttpResponse:
     """Say until when one is away oneself, and who stands in."""
     return _availability(request, request.tenant.user_id, "tickets:queue")
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="member", query="group turns, members by name", trips=2, reads=10)
+@on_get(get="member", query="group turns, members by name", trips=2, reads=10)
 @_changes_group
-@get_or_post
 def agent(request: TenantRequest, user_id: str) -> HttpResponse:
     """Say until when an agent is away, who stands in, and how many tickets they can have."""
     return _availability(request, user_id, _PAGE)

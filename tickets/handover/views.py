@@ -12,11 +12,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_safe
 
 from portal.errors import Invalid
 from portal.web import locales
-from portal.web.access import costs, counted, get_or_post, member
+from portal.web.access import counted, member, on_get, on_post
 from portal.web.heavy_work import heavy
 from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.tenancy.request import TenantRequest, actor_of
@@ -37,13 +36,12 @@ class HandoverForm(forms.Form):
 
 
 @member(Role.ADMIN)
-@costs(
+@on_get(
     get="member",
     query="aggregate, audit rows by object, noted tickets by resolver, tickets by resolver",
     trips=5,
     reads=20,
 )
-@require_safe
 def handovers(request: TenantRequest) -> HttpResponse:
     """Show who has left with unresolved tickets; straight to those of `of`, somebody who was just removed."""
     left = request.GET.get("of", "")
@@ -53,21 +51,17 @@ def handovers(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    on="GET", get="member", query="members by name, noted tickets by resolver, tickets by resolver", trips=2, reads=15
-)
-@costs(
-    on="POST",
-    get="audit chain, member, ticket",
+@on_get(get="member", query="members by name, noted tickets by resolver, tickets by resolver", trips=2, reads=15)
+@on_post(
+    get="member, ticket",
     query="audit rows by object, members by name, noted tickets by resolver, tickets by resolver",
-    write="audit chain, audit row, outbox row, ticket",
+    write="audit row, outbox row, ticket",
     trips=14,
     reads=30,
     writes=10,
     per="ticket",
     each=(2, 1, 15),
 )
-@get_or_post
 @heavy
 def hand_on(request: TenantRequest, user: str) -> HttpResponse:
     tenant = request.tenant

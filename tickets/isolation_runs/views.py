@@ -7,12 +7,10 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Throttled
-from portal.schema.access_patterns import cost
-from portal.web.access import costs, declare_cost, for_auditors, in_person, member, open_while_closing
+from portal.web.access import for_auditors, in_person, member, on_get, on_post, open_while_closing
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.isolation_runs import platform_proofs, presenters, run_requests
@@ -21,8 +19,7 @@ from tickets.isolation_runs.attempts import RunPlan
 
 @for_auditors
 @member(Role.OWNER)
-@costs(query="isolation proof, isolation run, past isolation run", trips=4, reads=15)
-@require_safe
+@on_get(query="isolation proof, isolation run, past isolation run", trips=4, reads=15)
 def isolation_page(request: TenantRequest) -> HttpResponse:
     """Show the last run and how far it is, those before, and the operators' last proof: three Queries, in one
     round trip."""
@@ -47,22 +44,14 @@ def isolation_page(request: TenantRequest) -> HttpResponse:
     return render(request, "isolation_runs/isolation.html", page)
 
 
-_changes_run: Final = declare_cost(
-    cost(
-        get="audit chain",
-        query="isolation run",
-        write="audit chain, audit row, isolation run, membership",
-        trips=8,
-        reads=15,
-        writes=40,
-    )
+_changes_run: Final = on_post(
+    query="isolation run", write="audit row, isolation run, membership", trips=8, reads=15, writes=40
 )
 
 
 @in_person
 @member(Role.OWNER)
 @_changes_run
-@require_POST
 def attack(request: TenantRequest) -> HttpResponse:
     return _done(request, run_requests.ask)
 
@@ -70,7 +59,6 @@ def attack(request: TenantRequest) -> HttpResponse:
 @in_person
 @member(Role.OWNER)
 @_changes_run
-@require_POST
 def stop(request: TenantRequest) -> HttpResponse:
     return _done(request, run_requests.cancel)
 
@@ -78,16 +66,14 @@ def stop(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @for_auditors
 @member(Role.OWNER)
-@costs(
-    get="audit chain",
+@on_post(
     query="file of an isolation run, past isolation run",
-    write="audit chain, audit row",
+    write="audit row",
     trips=5,
     reads=62,
     writes=10,
     room="a signed page of 400 KB",
 )
-@require_POST
 def download(request: TenantRequest, run: str) -> HttpResponse:
     """Send the signed page of a run, and record that in the audit trail: two Queries and a write."""
     item, content = run_requests.fetch(request.tenant, run, by=actor_of(request))

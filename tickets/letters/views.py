@@ -8,14 +8,13 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo import paging
 from portal.errors import Conflict, Invalid, NotFound
 from portal.mailing import letter_process, letters
 from portal.mailing.letters import Unreadable
 from portal.objects.object_store import ObjectStore
-from portal.web.access import costs, member
+from portal.web.access import member, on_get, on_post
 from portal.web.heavy_work import heavy, heavy_to_read
 from portal.web.locales import stored_text
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
@@ -33,16 +32,14 @@ _POLICY: Final = (
 
 
 @member(Role.AGENT)
-@costs(query="letters by time", trips=1, reads=8)
-@require_safe
+@on_get(query="letters by time", trips=1, reads=8)
 def all_letters(request: TenantRequest) -> HttpResponse:
     """List all letters, the newest first: one Query."""
     return _list(request, is_waiting=False)
 
 
 @member(Role.AGENT)
-@costs(query="letters that wait", trips=1, reads=8)
-@require_safe
+@on_get(query="letters that wait", trips=1, reads=8)
 def waiting_letters(request: TenantRequest) -> HttpResponse:
     """List the letters that could not be filed: one Query."""
     return _list(request, is_waiting=True)
@@ -67,16 +64,14 @@ def _list(request: TenantRequest, *, is_waiting: bool) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="letter", trips=1, reads=2)
-@require_safe
+@on_get(get="letter", trips=1, reads=2)
 def letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Show what became of a letter: one GetItem."""
     return render(request, "letters/letter.html", {"letter": presenters.letter(_letter(request, letter))})
 
 
 @member(Role.AGENT)
-@costs(get="letter", trips=1, reads=2)
-@require_safe
+@on_get(get="letter", trips=1, reads=2)
 def raw_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Download a letter as it came: one GetItem, and one read of its object."""
     item = _letter(request, letter)
@@ -86,8 +81,7 @@ def raw_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="letter", trips=1, reads=2)
-@require_safe
+@on_get(get="letter", trips=1, reads=2)
 @heavy_to_read  # a hostile letter takes seconds, and hundreds of megabytes
 def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Show a letter with its own looks, in a page that can do nothing; `?images=1` loads its pictures."""
@@ -107,15 +101,13 @@ def original_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="address, address of a requester, audit chain, letter, mail settings, requester",
-    write="address of a requester, audit chain, audit row, counter, letter, outbox row, "
-    "requester, ticket, waiting letters",
+@on_post(
+    get="address, address of a requester, letter, mail settings, requester",
+    write="address of a requester, audit row, counter, letter, outbox row, requester, ticket, waiting letters",
     trips=14,
     reads=15,
     writes=50,
 )
-@require_POST
 @heavy
 def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """File a letter that waits, as a person of the desk wants it."""
@@ -129,8 +121,7 @@ def file_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="audit chain", query="letters that wait", write="audit chain, audit row", trips=6, reads=10, writes=10)
-@require_POST
+@on_post(query="letters that wait", write="audit row", trips=6, reads=10, writes=10)
 def file_held(request: TenantRequest) -> HttpResponse:
     """Let the letters be filed that were held back, some hundreds at a time. Pressed again it goes on with the rest."""
     begun, has_more = deciding.file_held(request.tenant, by=actor_of(request))
@@ -139,8 +130,7 @@ def file_held(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="audit chain, letter", write="audit chain, audit row, letter, waiting letters", trips=6, reads=3, writes=20)
-@require_POST
+@on_post(get="letter", write="audit row, letter, waiting letters", trips=6, reads=3, writes=20)
 def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
     """Let a letter that waits become no ticket. It stays in the list of all letters."""
     try:
@@ -153,14 +143,13 @@ def discard_letter(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="address, audit chain, letter, mail settings, member",
-    write="audit chain, audit row, mail settings, membership",
+@on_post(
+    get="address, letter, mail settings, member",
+    write="audit row, mail settings, membership",
     trips=8,
     reads=12,
     writes=15,
 )
-@require_POST
 def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
     """Block the sender of a letter, from its own page or from the ticket that it became."""
     item = _letter(request, letter)
@@ -179,8 +168,7 @@ def block_sender(request: TenantRequest, letter: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(query="letters by time, letters that wait", write="waiting letters", trips=7, reads=15, writes=2)
-@require_POST
+@on_post(query="letters by time, letters that wait", write="waiting letters", trips=7, reads=15, writes=2)
 def reconcile(request: TenantRequest) -> HttpResponse:
     """Compare the bucket with the ledger, and file what was left behind."""
     messages.success(request, presenters.reconciled(reconciling.desk(request.tenant.tenant_id)))

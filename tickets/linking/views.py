@@ -7,12 +7,11 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext, gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import plain_text
 from portal.errors import Conflict, Invalid
 from portal.web import markdown
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.middleware import is_piece
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -50,8 +49,7 @@ class _Named(forms.Form):
 
 
 @member(Role.VIEWER)
-@costs(get="ticket", query="ticket", trips=2, reads=10)
-@require_safe
+@on_get(get="ticket", query="ticket", trips=2, reads=10)
 def linked(request: TenantRequest, number: int) -> HttpResponse:
     """Show the links of a ticket with title and status of the others: a part of the ticket's page, read after it.
 
@@ -72,9 +70,8 @@ def linked(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=1, reads=1)
-@costs(on="POST", get="ticket", write="ticket", trips=5, reads=8, writes=20)
-@get_or_post
+@on_get(get="ticket", trips=1, reads=1)
+@on_post(get="ticket", write="ticket", trips=5, reads=8, writes=20)
 def link(request: TenantRequest, number: int) -> HttpResponse:
     summary, status = changing.read(request.tenant, number, consistent=False), 200
     form = LinkForm(request.POST or None)
@@ -97,8 +94,7 @@ def link(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", write="ticket", trips=4, reads=6, writes=20)
-@require_POST
+@on_post(get="ticket", write="ticket", trips=4, reads=6, writes=20)
 def unlink(request: TenantRequest, number: int) -> HttpResponse:
     """End a link between two tickets."""
     form = _Named(request.POST)
@@ -128,9 +124,8 @@ class SplitForm(forms.Form):
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=1, reads=3)
-@costs(on="POST", get="file, requester, ticket", write="counter, file, request, ticket", trips=11, reads=25, writes=40)
-@get_or_post
+@on_get(get="ticket", trips=1, reads=3)
+@on_post(get="file, requester, ticket", write="counter, file, request, ticket", trips=11, reads=25, writes=40)
 def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     sort = sort_of(entry)
     _, item = comment_changes.read(request.tenant, number, sort)

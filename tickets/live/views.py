@@ -10,11 +10,10 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import NotFound
 from portal.schema import keys
-from portal.web.access import costs, guest, member
+from portal.web.access import guest, member, on_get, on_post
 from tenants.tenancy import context, request_identity
 from tenants.tenancy.request import TenantRequest
 from tenants.tenancy.roles import Role
@@ -28,8 +27,7 @@ from tickets.ticket.stored import SummaryItem
 
 
 @guest(page_tokens.desk_of, of_member=True)
-@costs(get="aggregate, inbox, presence, ticket", write="presence", trips=3, reads=4, writes=2)
-@require_POST
+@on_post(get="aggregate, inbox, presence, ticket", write="presence", trips=3, reads=4, writes=2)
 def look(request: HttpRequest, token: str) -> JsonResponse:
     """Answer one look of an open page: "people" notes that it is there by a write, and "change" costs a read of half a
     unit, with `people` two, or nothing where another page of this process has just asked for the same.
@@ -63,8 +61,7 @@ def _people(others: Sequence[Other]) -> dict[str, Any]:
 
 
 @member(Role.VIEWER)
-@costs(get="tenant", trips=1, reads=1)
-@require_safe
+@on_get(get="tenant", trips=1, reads=1)
 def renew(request: TenantRequest) -> JsonResponse:
     """Give the open page `page` of the person who asks another address. Raises NotFound where it may not ask any more.
 

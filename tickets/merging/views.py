@@ -14,11 +14,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
@@ -87,9 +86,8 @@ class MergeTicketsForm(forms.Form):
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester, ticket", query="ticket, tickets of a requester", trips=4, reads=12)
-@costs(on="POST", get="requester, ticket", query="tickets of a requester", write="ticket", trips=6, reads=10, writes=30)
-@get_or_post
+@on_get(get="requester, ticket", query="ticket, tickets of a requester", trips=4, reads=12)
+@on_post(get="requester, ticket", query="tickets of a requester", write="ticket", trips=6, reads=10, writes=30)
 def merge(request: TenantRequest, number: int) -> HttpResponse:
     """Choose the ticket that stays, see both, then merge this one into it."""
     sent = request.POST if request.method == "POST" else request.GET
@@ -122,8 +120,7 @@ def merge(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", write="ticket", trips=5, reads=3, writes=30)
-@require_POST
+@on_post(get="ticket", write="ticket", trips=5, reads=3, writes=30)
 def separate(request: TenantRequest, number: int) -> HttpResponse:
     """Let a merged ticket be one of its own again."""
     with refusal_told(request, Conflict):

@@ -14,11 +14,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import costs, get_or_post, in_person, member, open_while_closing, public, unlimited
+from portal.web.access import in_person, member, on_get, on_post, open_while_closing, public, unlimited
 from tenants.membership import mail_choices, members
 from tenants.membership.forms import labels
 from tenants.membership.mail_choices import MailKind
@@ -84,8 +83,7 @@ _CHANGES: Final = {
 
 
 @member(Role.VIEWER)
-@costs(write="ticket", trips=3, writes=12)
-@require_POST
+@on_post(write="ticket", trips=3, writes=12)
 def follow(request: TenantRequest, number: int) -> HttpResponse:
     """Follow a ticket, end that, or mute it."""
     change, said = _CHANGES.get(request.POST.get("change", ""), (None, ""))
@@ -98,8 +96,7 @@ def follow(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(query="members by name", trips=3, reads=8)
-@require_safe
+@on_get(query="members by name", trips=3, reads=8)
 def names(request: TenantRequest) -> JsonResponse:
     """List the names that a comment can mention: one Query. Where there are `more`, a page asks with `?q=` for those
     with what is typed in their names."""
@@ -117,8 +114,7 @@ _TYPED_LIMIT: Final = 2000  # characters
 
 
 @member(Role.AGENT)
-@costs(query="members by name", trips=3, reads=50)
-@require_safe
+@on_get(query="members by name", trips=3, reads=50)
 def people_options(request: TenantRequest) -> HttpResponse:
     """Offer those who can have tickets for what is typed in the field `of`, or in the field `several`, behind the last
     comma."""
@@ -132,8 +128,7 @@ def people_options(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="member, ticket", trips=2, reads=3)
-@require_safe
+@on_get(get="member, ticket", trips=2, reads=3)
 def followers(request: TenantRequest, number: int) -> HttpResponse:
     """List who follows a ticket: one read of the ticket, and one of its followers' memberships."""
     summary = changing.read(request.tenant, number, consistent=False)
@@ -147,8 +142,7 @@ def followers(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="ticket", query="notice", trips=2, reads=8)
-@require_safe
+@on_get(get="ticket", query="notice", trips=2, reads=8)
 def inbox_page(request: TenantRequest) -> HttpResponse:
     """Show what concerns the person, narrowed to what is unread, or to one kind."""
     kind, before = request.GET.get("kind", ""), request.GET.get("before", "")
@@ -164,8 +158,7 @@ def inbox_page(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.VIEWER)
-@costs(write="inbox", trips=3, writes=2)
-@require_POST
+@on_post(write="inbox", trips=3, writes=2)
 def mark(request: TenantRequest) -> HttpResponse:
     """Mark tickets as read, one as unread, or mute one; return to the list."""
     numbers, change = _numbers(request), request.POST.get("change", "")
@@ -186,8 +179,7 @@ def mark(request: TenantRequest) -> HttpResponse:
 @open_while_closing
 @in_person
 @member(Role.VIEWER)
-@costs(write="inbox", trips=3, writes=2)
-@require_POST
+@on_post(write="inbox", trips=3, writes=2)
 def seen(request: TenantRequest) -> HttpResponse:
     """Mark the news of a ticket as read, which an open page of it does by itself. Answer with the header's link."""
     numbers = _numbers(request)
@@ -202,9 +194,8 @@ def _numbers(request: TenantRequest) -> list[int]:
 @csrf_exempt  # a mail program has no token; the view checks all other forms itself
 @unlimited
 @public
-@costs(on="GET", get="member", trips=2, reads=2)
-@costs(on="POST", get="member", write="due row, member, ticket", trips=6, reads=3, writes=20)
-@get_or_post
+@on_get(get="member", trips=2, reads=2)
+@on_post(get="member", write="due row, member, ticket", trips=6, reads=3, writes=20)
 def mute(request: HttpRequest, token: str) -> HttpResponse:
     """Ask whether to stop mail, and stop it. Reading writes nothing: mail scanners open links too.
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from portal.errors import NotFound
-from portal.web.access import costs, get_or_post
+from portal.web.access import on_get, on_post
 from tenants.tenancy.request import GuestRequest
 from tickets.outside import looks, pages
 
 
 @pages.desk_by_name
-@costs(on="GET", get="logo, slug", trips=1, reads=2)
-@costs(on="POST", get="slug", trips=1, reads=1)
-@get_or_post
+@on_get(get="logo, slug", trips=1, reads=2)
+@on_post(get="slug", trips=1, reads=1)
 def logo(request: GuestRequest, slug: str) -> HttpResponse:
     """Send the logo, which browsers keep: its address has its digest."""
     content = looks.logo_of(request.desk) if request.method != "POST" else None

@@ -14,11 +14,10 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.client_address import client_address
 from portal.web.conflicts import put_on_newer
 from tenants.tenancy.context import TenantContext
@@ -52,18 +51,16 @@ def _read(desk: TenantContext) -> tuple[Looks, FormSettings]:
 
 
 @pages.desk_by_name
-@costs(on="GET", get="attempts, looks, public form, setup, slug", trips=2, reads=8)
-@costs(
-    on="POST",
-    get="address, address of a requester, attempts, file, help centre, looks, mail settings, member, "
-    "public form, requester, setup, slug",
+@on_get(get="attempts, looks, public form, setup, slug", trips=2, reads=8)
+@on_post(
+    get="address, address of a requester, attempts, file, help centre, looks, mail settings, member, public form, "
+    "requester, setup, slug",
     query="help centre",
     write="address of a requester, attempts, counter, file, outbox row, request, requester, sent form, ticket",
     trips=13,
     reads=25,
     writes=50,
 )
-@get_or_post
 def form(request: GuestRequest, slug: str) -> HttpResponse:
     """Show the form: one round trip for the desk, one for the rest. Take what is sent by it."""
     desk, address = request.desk, client_address(request)
@@ -184,9 +181,8 @@ def _page(
 
 
 @pages.desk_by_name
-@costs(on="GET", get="looks, public form, slug", trips=1, reads=3)
-@costs(on="POST", get="attempts, file, looks, public form, slug", write="attempts, file", trips=8, reads=30, writes=5)
-@get_or_post
+@on_get(get="looks, public form, slug", trips=1, reads=3)
+@on_post(get="attempts, file, looks, public form, slug", write="attempts, file", trips=8, reads=30, writes=5)
 def upload(request: GuestRequest, slug: str) -> HttpResponse:
     """Answer with a signed form for one file of the form that is being filled in."""
     desk = request.desk
@@ -204,16 +200,8 @@ def upload(request: GuestRequest, slug: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="looks, public form", trips=1, reads=3)
-@costs(
-    on="POST",
-    get="audit chain, looks, public form",
-    write="audit chain, audit row, membership, public form",
-    trips=5,
-    reads=5,
-    writes=15,
-)
-@get_or_post
+@on_get(get="looks, public form", trips=1, reads=3)
+@on_post(get="looks, public form", write="audit row, membership, public form", trips=5, reads=5, writes=15)
 def settings_page(request: TenantRequest) -> HttpResponse:
     """Show looks and settings, or store the settings of the form."""
     if request.method != "POST":
@@ -233,14 +221,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, looks, public form",
-    write="audit chain, audit row, logo, looks, membership",
-    trips=5,
-    reads=5,
-    writes=20,
-)
-@require_POST
+@on_post(get="looks, public form", write="audit row, logo, looks, membership", trips=5, reads=5, writes=20)
 def change_looks(request: TenantRequest) -> HttpResponse:
     """Store name, colour and language of the desk's public pages."""
     sent = LooksForm(request.POST, request.FILES)
@@ -258,9 +239,8 @@ def change_looks(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="looks, public form", trips=2, reads=3)
-@costs(on="POST", get="looks, public form", trips=3, reads=4)
-@get_or_post
+@on_get(get="looks, public form", trips=2, reads=3)
+@on_post(get="looks, public form", trips=3, reads=4)
 def preview(request: TenantRequest) -> HttpResponse:
     """Show the form as it is set up, or as the settings that were sent would make it. Nothing is stored."""
     tenant = request.tenant

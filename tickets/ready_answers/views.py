@@ -11,12 +11,11 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import markdown
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.membership import members
 from tenants.membership.forms import OfferedMembers, offered_members
@@ -32,8 +31,7 @@ _TYPED = 100  # characters of a query
 
 
 @member(Role.AGENT)
-@costs(get="counter", query="ready answer", trips=2, reads=40)
-@require_safe
+@on_get(get="counter", query="ready answer", trips=2, reads=40)
 def list_answers(request: TenantRequest) -> HttpResponse:
     """List the shared answers or one's own, or those that `?q=` finds: two round trips with how often each was used."""
     tenant, typed = request.tenant, request.GET.get("q", "").strip()[:_TYPED]
@@ -66,17 +64,8 @@ def _line(row: ReadyAnswerRow, uses: int) -> dict[str, Any]:
 
 
 @member(Role.AGENT)
-@costs(on="GET", query="members by name", trips=1, reads=8)
-@costs(
-    on="POST",
-    get="audit chain",
-    query="members by name",
-    write="audit chain, audit row, membership, ready answer",
-    trips=8,
-    reads=20,
-    writes=30,
-)
-@get_or_post
+@on_get(query="members by name", trips=1, reads=8)
+@on_post(query="members by name", write="audit row, membership, ready answer", trips=8, reads=20, writes=30)
 def new_answer(request: TenantRequest) -> HttpResponse:
     form = ReadyAnswerForm(
         request.POST or None,
@@ -96,17 +85,15 @@ def new_answer(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="member, ready answer", query="members by name", trips=2, reads=10)
-@costs(
-    on="POST",
-    get="audit chain, member, ready answer",
+@on_get(get="member, ready answer", query="members by name", trips=2, reads=10)
+@on_post(
+    get="member, ready answer",
     query="members by name",
-    write="audit chain, audit row, membership, ready answer",
+    write="audit row, membership, ready answer",
     trips=8,
     reads=20,
     writes=40,
 )
-@get_or_post
 def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     """Edit an answer; who may not change a shared one reads it."""
     read, aside = (
@@ -135,16 +122,8 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ready answer", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, ready answer",
-    write="audit chain, audit row, membership, ready answer",
-    trips=5,
-    reads=5,
-    writes=30,
-)
-@get_or_post
+@on_get(get="ready answer", trips=1, reads=2)
+@on_post(get="ready answer", write="audit row, membership, ready answer", trips=5, reads=5, writes=30)
 def delete_answer(request: TenantRequest, answer: str) -> HttpResponse:
     item = answer_reading.read(request.tenant, answer)
     _refuse_changing(request, item)
@@ -204,8 +183,7 @@ def _form_page(
 
 
 @member(Role.AGENT)
-@costs(query="ready answer", trips=1, reads=6)
-@require_safe
+@on_get(query="ready answer", trips=1, reads=6)
 def answer_options(request: TenantRequest) -> JsonResponse:
     """Offer the answers that fit what is typed: one round trip, however many answers there are."""
     found = answer_reading.find(request.tenant, request.GET.get("q", "")[:_TYPED])
@@ -214,8 +192,7 @@ def answer_options(request: TenantRequest) -> JsonResponse:
 
 
 @member(Role.AGENT)
-@costs(get="member, ready answer, ticket", trips=2, reads=4)
-@require_safe
+@on_get(get="member, ready answer, ticket", trips=2, reads=4)
 def fill_answer(request: TenantRequest, number: int, answer: str) -> JsonResponse:
     """Return an answer for a ticket: its text with the ticket's values, and what it changes with the comment."""
     return JsonResponse(inserting.filled(request.tenant, number, answer).told)

@@ -10,12 +10,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST
 
 from portal import clock
 from portal.errors import Conflict, Invalid
-from portal.schema.access_patterns import cost
-from portal.web.access import costs, declare_cost, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from portal.web.locales import stored_text
@@ -67,16 +65,8 @@ _PAGE = "tickets:mail_settings"
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="mail settings", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, mail settings",
-    write="audit chain, audit row, mail settings, membership",
-    trips=5,
-    reads=3,
-    writes=15,
-)
-@get_or_post
+@on_get(get="mail settings", trips=1, reads=2)
+@on_post(get="mail settings", write="audit row, mail settings, membership", trips=5, reads=3, writes=15)
 def settings_page(request: TenantRequest) -> HttpResponse:
     """Show the settings, by one GetItem, or store them."""
     if request.method != "POST":
@@ -97,20 +87,13 @@ def settings_page(request: TenantRequest) -> HttpResponse:
     return _page(request, settings, form, status=422)
 
 
-_changes_mail_settings: Final = declare_cost(
-    cost(
-        get="audit chain, mail settings",
-        write="audit chain, audit row, mail settings, membership",
-        trips=5,
-        reads=3,
-        writes=15,
-    )
+_changes_mail_settings: Final = on_post(
+    get="mail settings", write="audit row, mail settings, membership", trips=5, reads=3, writes=15
 )
 
 
 @member(Role.ADMIN)
 @_changes_mail_settings
-@require_POST
 def choose_sender(request: TenantRequest) -> HttpResponse:
     """Take the address that the desk sends from."""
     form = SenderForm(request.POST)
@@ -132,14 +115,7 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, mail settings",
-    write="audit chain, audit row, mail settings, membership",
-    trips=6,
-    reads=5,
-    writes=15,
-)
-@require_POST
+@on_post(get="mail settings", write="audit row, mail settings, membership", trips=6, reads=5, writes=15)
 @heavy  # it waits for name servers that the desk has named
 def check_domain(request: TenantRequest) -> HttpResponse:
     """Look at the domain's records now."""
@@ -159,7 +135,6 @@ def check_domain(request: TenantRequest) -> HttpResponse:
 
 @member(Role.ADMIN)
 @_changes_mail_settings
-@require_POST
 def end_all_links(request: TenantRequest) -> HttpResponse:
     """End all links of the desk's requesters to their tickets."""
     form = LinksForm(request.POST)
@@ -171,8 +146,7 @@ def end_all_links(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", write="ticket", trips=4, reads=2, writes=20)
-@require_POST
+@on_post(get="ticket", write="ticket", trips=4, reads=2, writes=20)
 def end_links_of_ticket(request: TenantRequest, number: int) -> HttpResponse:
     ticket_links.revoke(request.tenant, number)
     messages.success(request, _("The requester's links to this ticket are ended. The next letter has a new one."))

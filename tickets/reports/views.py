@@ -9,10 +9,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Forbidden, Invalid
-from portal.web.access import costs, in_person, member
+from portal.web.access import in_person, member, on_get, on_post
 from portal.web.views import csv_file
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailedReport
@@ -32,14 +31,13 @@ _CHOSEN: Final = {
 
 
 @member(Role.ADMIN)
-@costs(
+@on_get(
     get="member, placed stream, watermark",
     query="aggregate, members by name",
     trips=4,
     reads=60,
     room="those not at hand who have tickets",
 )
-@require_safe
 def report_page(request: TenantRequest) -> HttpResponse:
     """Show a month of the desk, or of one group, assignee, channel or tag."""
     tenant, by = request.tenant, _by(request)
@@ -56,14 +54,13 @@ def report_page(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
+@on_get(
     get="member, placed stream, watermark",
     query="aggregate, members by name",
     trips=4,
     reads=60,
     room="those not at hand who have tickets",
 )
-@require_safe
 def report_file(request: TenantRequest) -> HttpResponse:
     """Send the table of a report as CSV. Raises Invalid."""
     tenant, by, value = request.tenant, _by(request), _value(request, "value")
@@ -74,8 +71,7 @@ def report_file(request: TenantRequest) -> HttpResponse:
 
 @in_person
 @member(Role.ADMIN)
-@costs(query="due rows by time, member, placed tenant", write="due row, member", trips=11, reads=12, writes=20)
-@require_POST
+@on_post(query="due rows by time, member, placed tenant", write="due row, member", trips=11, reads=12, writes=20)
 def choose_mail(request: TenantRequest) -> HttpResponse:
     """Let the person get the numbers of each week, or an owner the monthly letter by mail, or not any more."""
     asked, wanted = request.POST.get("report", ""), request.POST.get("mail") == "yes"
@@ -88,16 +84,15 @@ def choose_mail(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.OWNER)
-@costs(
+@on_get(
     get="counter, file, member",
-    query="aggregate, audit row, audit rows by object, costs of a day, incidents, "
-    "isolation proof, past isolation run, tenant by name, ticket, usage",
+    query="aggregate, audit row, audit rows by object, costs of a day, incidents, isolation proof, past isolation "
+    "run, tenant by name, ticket, usage",
     write="costs of a day",
     trips=6,
     reads=60,
     writes=2,
 )
-@require_safe
 def letter_page(request: TenantRequest) -> HttpResponse:
     """Show the letter of a month that is over, for those who get it by mail and before one asks for it."""
     tenant, asked = request.tenant, request.GET.get("month", "").strip()

@@ -14,10 +14,9 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import costs, get_or_post, guest
+from portal.web.access import guest, on_get, on_post
 from portal.web.client_address import client_address
 from tenants.sign_in import attempt_limits
 from tenants.tenancy.context import TenantContext
@@ -124,17 +123,15 @@ _OVER: Final = _("This request cannot be rated any more.")
 
 
 @of_ticket
-@costs(get="looks, mail settings, requester, ticket", query="ticket", trips=4, reads=12)
-@require_safe
+@on_get(get="looks, mail settings, requester, ticket", query="ticket", trips=4, reads=12)
 def ticket(request: GuestRequest, token: str) -> HttpResponse:
     """Show the ticket: two round trips. Reading changes nothing: programs that scan mail open links."""
     return _page(request, token)
 
 
 @of_ticket
-@costs(on="GET")
-@costs(
-    on="POST",
+@on_get()
+@on_post(
     get="attempts, file, looks, mail settings, requester, ticket",
     query="ticket",
     write="attempts, request, ticket",
@@ -142,7 +139,6 @@ def ticket(request: GuestRequest, token: str) -> HttpResponse:
     reads=15,
     writes=25,
 )
-@get_or_post
 def answer(request: GuestRequest, token: str) -> HttpResponse:
     """Add the requester's answer, which opens the ticket again."""
     if request.method != "POST":
@@ -174,9 +170,8 @@ def answer(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
-@costs(on="GET")
-@costs(on="POST", get="looks, mail settings, requester, ticket", write="ticket", trips=5, reads=8, writes=20)
-@get_or_post
+@on_get()
+@on_post(get="looks, mail settings, requester, ticket", write="ticket", trips=5, reads=8, writes=20)
 def close(request: GuestRequest, token: str) -> HttpResponse:
     if request.method == "POST":
         visit, summary = requester_page.let_in(request.desk, _link(token))
@@ -187,9 +182,8 @@ def close(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
-@costs(on="GET")
-@costs(
-    on="POST",
+@on_get()
+@on_post(
     get="attempts, looks, mail settings, requester, ticket",
     query="ticket",
     write="attempts, request, ticket",
@@ -197,7 +191,6 @@ def close(request: GuestRequest, token: str) -> HttpResponse:
     reads=15,
     writes=20,
 )
-@get_or_post
 def rate(request: GuestRequest, token: str) -> HttpResponse:
     """Store a rating. The address in a letter leads to the page, whose button sends it."""
     if request.method != "POST":
@@ -220,10 +213,9 @@ def rate(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
-@costs(
+@on_post(
     get="attempts, file, looks, mail settings, requester, ticket", write="attempts, file", trips=8, reads=40, writes=5
 )
-@require_POST
 def upload(request: GuestRequest, token: str) -> HttpResponse:
     """Answer with a signed form for one file of the answer that is being written."""
     visit, _summary = requester_page.let_in(request.desk, _link(token))
@@ -233,8 +225,7 @@ def upload(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_ticket
-@costs(get="file, looks, mail settings, requester, ticket", trips=4, reads=10)
-@require_safe
+@on_get(get="file, looks, mail settings, requester, ticket", trips=4, reads=10)
 def file(request: GuestRequest, token: str, file_id: str) -> HttpResponse:
     """Lead to a file of a public message."""
     visit, summary = requester_page.let_in(request.desk, _link(token))
@@ -249,16 +240,10 @@ def file(request: GuestRequest, token: str, file_id: str) -> HttpResponse:
 
 
 @of_ticket
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="attempts, looks, mail settings, requester, ticket",
-    write="attempts, outbox row",
-    trips=5,
-    reads=8,
-    writes=10,
+@on_get()
+@on_post(
+    get="attempts, looks, mail settings, requester, ticket", write="attempts, outbox row", trips=5, reads=8, writes=10
 )
-@get_or_post
 def ask_for_all(request: GuestRequest, token: str) -> HttpResponse:
     """Send the link to all tickets of the person to their address on record, which nothing here shows."""
     if request.method != "POST":
@@ -270,16 +255,8 @@ def ask_for_all(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_former
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="attempts, mail settings, requester, ticket",
-    write="attempts, outbox row",
-    trips=7,
-    reads=6,
-    writes=10,
-)
-@get_or_post
+@on_get()
+@on_post(get="attempts, mail settings, requester, ticket", write="attempts, outbox row", trips=7, reads=6, writes=10)
 def ask_anew(request: GuestRequest, token: str) -> HttpResponse:
     """Send a new link in the place of one that may be over. The answer is the one for a link that never was."""
     link = TicketLink.read(token)
@@ -290,8 +267,7 @@ def ask_anew(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_all
-@costs(get="looks, mail settings, requester", query="tickets of a requester", trips=1, reads=6)
-@require_safe
+@on_get(get="looks, mail settings, requester", query="tickets of a requester", trips=1, reads=6)
 def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
     """List the tickets of the person, the newest first: two round trips."""
     link = TicketLink.read_all(token)
@@ -304,8 +280,7 @@ def all_tickets(request: GuestRequest, token: str) -> HttpResponse:
 
 
 @of_all
-@costs(get="looks, mail settings, requester, ticket", trips=1, reads=6)
-@require_safe
+@on_get(get="looks, mail settings, requester, ticket", trips=1, reads=6)
 def one_of_all(request: GuestRequest, token: str, number: int) -> HttpResponse:
     link = TicketLink.read_all(token)
     if link is None:

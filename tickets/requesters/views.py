@@ -9,10 +9,9 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.errors import Conflict, Invalid, Overtaken
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
@@ -25,8 +24,7 @@ PAGE_SIZE: Final = 50
 
 
 @member(Role.AGENT)
-@costs(query="requesters by last word, requesters by name", trips=1, reads=10)
-@require_safe
+@on_get(query="requesters by last word, requesters by name", trips=1, reads=10)
 def list_requesters(request: TenantRequest) -> HttpResponse:
     """List people by name, or those whose name or address begins with `?q=`. One Query, or two at the same time."""
     typed, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
@@ -42,8 +40,7 @@ def list_requesters(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(query="requesters by last word, requesters by name", trips=1, reads=10)
-@require_safe
+@on_get(query="requesters by last word, requesters by name", trips=1, reads=10)
 def requester_options(request: TenantRequest) -> HttpResponse:
     """Offer people for what is typed, and say of the person whose address is typed whether mail reaches them."""
     typed = request.GET.get("requester", "") or request.GET.get("other", "")
@@ -58,8 +55,7 @@ def requester_options(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="requester", query="tickets of a requester", trips=3, reads=6)
-@require_safe
+@on_get(get="requester", query="tickets of a requester", trips=3, reads=6)
 def requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Show a person with their tickets. A GetItem and a Query at the same time."""
     found, rows = requester_tickets.with_person(request.tenant, requester, limit=requester_tickets.SHOWN + 1)
@@ -77,8 +73,7 @@ def requester(request: TenantRequest, requester: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="requester", query="tickets of a requester", trips=2, reads=4)
-@require_safe
+@on_get(get="requester", query="tickets of a requester", trips=2, reads=4)
 def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpResponse:
     """Show, beside a ticket, who asked for it and their other tickets. A GetItem and a Query at the same time."""
     limit = requester_tickets.BESIDE + 2  # with this ticket, and one that says that there are more
@@ -92,16 +87,8 @@ def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpRe
 
 
 @member(Role.AGENT)
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    write="address of a requester, audit chain, audit row, membership, requester",
-    trips=4,
-    reads=2,
-    writes=30,
-)
-@get_or_post
+@on_get()
+@on_post(write="address of a requester, audit row, membership, requester", trips=4, reads=2, writes=30)
 def new_requester(request: TenantRequest) -> HttpResponse:
     form = RequesterForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -120,16 +107,8 @@ def new_requester(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, requester",
-    write="address of a requester, audit chain, audit row, membership, requester",
-    trips=5,
-    reads=5,
-    writes=30,
-)
-@get_or_post
+@on_get(get="requester", trips=1, reads=2)
+@on_post(get="requester", write="address of a requester, audit row, membership, requester", trips=5, reads=5, writes=30)
 def edit_requester(request: TenantRequest, requester: str) -> HttpResponse:
     if request.method != "POST":
         person = _found(request, requester)
@@ -181,8 +160,7 @@ def _form_page(
 
 
 @member(Role.AGENT)
-@costs(get="audit chain, requester", write="audit chain, audit row, membership, requester", trips=4, reads=3, writes=15)
-@require_POST
+@on_post(get="requester", write="audit row, membership, requester", trips=4, reads=3, writes=15)
 def end_links(request: TenantRequest, requester: str) -> HttpResponse:
     with refusal_told(request, Conflict):
         person = requester_changes.revoke_links(request.tenant, requester, by=actor_of(request))
@@ -195,17 +173,15 @@ def end_links(request: TenantRequest, requester: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="address of a requester, audit chain, requester",
+@on_get(get="requester", trips=1, reads=2)
+@on_post(
+    get="address of a requester, requester",
     query="requesters by last word, requesters by name",
-    write="address of a requester, audit chain, audit row, membership, requester",
+    write="address of a requester, audit row, membership, requester",
     trips=7,
     reads=15,
     writes=40,
 )
-@get_or_post
 def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Choose the other person, see both together, then merge them."""
     person = _found(request, requester)
@@ -233,14 +209,7 @@ def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="audit chain, requester",
-    write="address of a requester, audit chain, audit row, membership, requester",
-    trips=4,
-    reads=5,
-    writes=40,
-)
-@require_POST
+@on_post(get="requester", write="address of a requester, audit row, membership, requester", trips=4, reads=5, writes=40)
 def separate_requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Undo the merge of this person."""
     try:

@@ -11,13 +11,12 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST, require_safe
 
 from delivery.webhooks import endpoints
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from tenants.membership import members
@@ -73,8 +72,7 @@ def _line(request: TenantRequest, item: RuleItem, names: Names) -> dict[str, Any
 
 
 @member(Role.ADMIN)
-@costs(get="member", query="members by name, ready answer, rule, webhook", trips=3, reads=30)
-@require_safe
+@on_get(get="member", query="members by name, ready answer, rule, webhook", trips=3, reads=30)
 def list_rules(request: TenantRequest) -> HttpResponse:
     """List the rules in the order in which they run: four Queries in one round trip."""
     (rules,), names, _ = _read(request)
@@ -83,17 +81,15 @@ def list_rules(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="member", query="members by name, ready answer, rule, webhook", trips=3, reads=30)
-@costs(
-    on="POST",
-    get="audit chain, member",
+@on_get(get="member", query="members by name, ready answer, rule, webhook", trips=3, reads=30)
+@on_post(
+    get="member",
     query="members by name, ready answer, rule, webhook",
-    write="audit chain, audit row, membership, rule",
+    write="audit row, membership, rule",
     trips=10,
     reads=30,
     writes=20,
 )
-@get_or_post
 def new_rule(request: TenantRequest) -> HttpResponse:
     """Add a rule, which is off until somebody switches it on."""
     _, _, offered = _read(request)
@@ -110,17 +106,15 @@ def new_rule(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="member, rule", query="members by name, ready answer, rule, webhook", trips=3, reads=25)
-@costs(
-    on="POST",
-    get="audit chain, member, rule",
+@on_get(get="member, rule", query="members by name, ready answer, rule, webhook", trips=3, reads=25)
+@on_post(
+    get="member, rule",
     query="members by name, ready answer, rule, webhook",
-    write="audit chain, audit row, membership, rule, tenant",
+    write="audit row, membership, rule, tenant",
     trips=11,
     reads=30,
     writes=25,
 )
-@get_or_post
 def edit_rule(request: TenantRequest, rule: str) -> HttpResponse:
     """Change a rule. A conflict keeps what was typed, on the newer revision."""
     (_, item), _, offered = _read(request, partial(rule_changes.find, request.tenant, rule))
@@ -157,8 +151,9 @@ def _form_page(
 
 
 @member(Role.ADMIN)
-@costs(get="member, rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=3, reads=35)
-@require_safe
+@on_get(
+    get="member, rehearsal, rule", query="members by name, ready answer, rule, rule run, webhook", trips=3, reads=35
+)
 def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Show one rule with its versions, its latest runs and its last rehearsal: one round trip."""
     tenant = request.tenant
@@ -184,15 +179,7 @@ def rule_page(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, rule",
-    query="rule",
-    write="audit chain, audit row, membership, rule, tenant",
-    trips=5,
-    reads=6,
-    writes=20,
-)
-@require_POST
+@on_post(get="rule", query="rule", write="audit row, membership, rule, tenant", trips=5, reads=6, writes=20)
 def switch(request: TenantRequest, rule: str) -> HttpResponse:
     """Switch a rule on or off, in the revision that the page showed."""
     is_on, seen = request.POST.get("on") == "yes", request.POST.get("revision", "")
@@ -204,15 +191,7 @@ def switch(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain",
-    query="rule",
-    write="audit chain, audit row, membership, rule, tenant",
-    trips=4,
-    reads=5,
-    writes=20,
-)
-@require_POST
+@on_post(query="rule", write="audit row, membership, rule, tenant", trips=4, reads=5, writes=20)
 def delete(request: TenantRequest, rule: str) -> HttpResponse:
     """Delete a rule. Its runs and their changes stay."""
     try:
@@ -225,8 +204,7 @@ def delete(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(get="member, rule", query="members by name, ready answer, rule, rule run, webhook", trips=3, reads=30)
-@require_safe
+@on_get(get="member, rule", query="members by name, ready answer, rule, rule run, webhook", trips=3, reads=30)
 def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
     """Show a page of what a rule did, the newest first: one round trip."""
     tenant, after = request.tenant, request.GET.get("after", "")
@@ -243,9 +221,8 @@ def list_runs(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="member, rule, rule run, ticket", query="members by name, ready answer", trips=4, reads=30)
-@costs(on="POST", get="rule run, ticket", query="ticket", write="rule run, ticket", trips=5, reads=10, writes=20)
-@get_or_post
+@on_get(get="member, rule, rule run, ticket", query="members by name, ready answer", trips=4, reads=30)
+@on_post(get="rule run, ticket", query="ticket", write="rule run, ticket", trips=5, reads=10, writes=20)
 def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     """Say why this happened, or take it back: two round trips."""
     tenant = request.tenant
@@ -292,23 +269,20 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    on="GET",
+@on_get(
     get="member, rehearsal, rule",
     query="members by name, noted tickets, ready answer, rehearsal part, rule, tickets by status, webhook",
     trips=5,
     reads=55,
 )
-@costs(
-    on="POST",
-    get="audit chain, member, rehearsal, rule",
+@on_post(
+    get="member, rehearsal, rule",
     query="members by name, ready answer, rule, webhook",
-    write="audit chain, audit row, membership, rehearsal",
+    write="audit row, membership, rehearsal",
     trips=10,
     reads=35,
     writes=15,
 )
-@get_or_post
 @heavy
 def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
     """Say what a rehearsal will cost and begin one, or show how far the last one is and what it found."""
@@ -338,14 +312,7 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, rehearsal, rule",
-    write="audit chain, audit row, membership, rehearsal",
-    trips=6,
-    reads=5,
-    writes=15,
-)
-@require_POST
+@on_post(get="rehearsal, rule", write="audit row, membership, rehearsal", trips=6, reads=5, writes=15)
 def cancel_rehearsal(request: TenantRequest, rule: str) -> HttpResponse:
     with refusal_told(request, Conflict):
         item = rule_changes.find(request.tenant, rule)

@@ -12,11 +12,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_stored
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
@@ -54,8 +53,7 @@ class ViewForm(forms.Form):
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", query="aggregate", trips=1, reads=10)
-@require_safe
+@on_get(get="agent, saved views", query="aggregate", trips=1, reads=10)
 def list_views(request: TenantRequest) -> HttpResponse:
     """List all views with their counts: a read of views and aggregates, then lists that no aggregate counts."""
     tenant = request.tenant
@@ -65,8 +63,7 @@ def list_views(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", query="aggregate, noted tickets, tickets by status", trips=2, reads=30)
-@require_safe
+@on_get(get="agent, saved views", query="aggregate, noted tickets, tickets by status", trips=2, reads=30)
 def counts(request: TenantRequest) -> HttpResponse:
     """Show groups and starred views with their counts, for the place beside the queue."""
     tenant = request.tenant
@@ -76,16 +73,8 @@ def counts(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain, saved views",
-    write="audit chain, audit row, membership, saved views",
-    trips=4,
-    reads=3,
-    writes=15,
-)
-@get_or_post
+@on_get()
+@on_post(get="saved views", write="audit row, membership, saved views", trips=4, reads=3, writes=15)
 def new_view(request: TenantRequest) -> HttpResponse:
     """Save the list of this address under a name."""
     address = QueueAddress.of_what_is_understood(request.GET.dict())
@@ -111,16 +100,8 @@ def new_view(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(on="GET", get="agent, saved views", trips=1, reads=3)
-@costs(
-    on="POST",
-    get="agent, audit chain, saved views",
-    write="audit chain, audit row, membership, saved views",
-    trips=7,
-    reads=10,
-    writes=15,
-)
-@get_or_post
+@on_get(get="agent, saved views", trips=1, reads=3)
+@on_post(get="agent, saved views", write="audit row, membership, saved views", trips=7, reads=10, writes=15)
 def edit_view(request: TenantRequest, view: str) -> HttpResponse:
     stored = saved_views.read(request.tenant).get(view)
     if not saved_views.may_change(request.tenant, stored):
@@ -154,8 +135,7 @@ def _form_page(
 
 
 @member(Role.VIEWER)
-@costs(query="noted tickets, tickets by status", trips=1, reads=20)
-@require_safe
+@on_get(query="noted tickets, tickets by status", trips=1, reads=20)
 def step(request: TenantRequest, number: int, *, backwards: bool = False) -> HttpResponse:
     """Lead to the next ticket of the list that the address names, or to the one before."""
     place = ListPlace.of(request.GET.dict())
@@ -171,14 +151,7 @@ def step(request: TenantRequest, number: int, *, backwards: bool = False) -> Htt
 
 
 @member(Role.VIEWER)
-@costs(
-    get="agent, audit chain, saved views",
-    write="audit chain, audit row, membership, saved views",
-    trips=7,
-    reads=10,
-    writes=15,
-)
-@require_POST
+@on_post(get="agent, saved views", write="audit row, membership, saved views", trips=7, reads=10, writes=15)
 def move_view(request: TenantRequest, view: str) -> HttpResponse:
     """Move a view up or down among those of its owner."""
     saved_views.move(request.tenant, view, -1 if "up" in request.POST else 1, by=actor_of(request))
@@ -186,8 +159,7 @@ def move_view(request: TenantRequest, view: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
-@require_POST
+@on_post(get="agent, saved views", write="membership, saved views", trips=5, reads=4, writes=6)
 def star_view(request: TenantRequest, view: str) -> HttpResponse:
     with refusal_told(request, Invalid):
         saved_views.star(request.tenant, view, on="on" in request.POST, by=actor_of(request))
@@ -195,14 +167,7 @@ def star_view(request: TenantRequest, view: str) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(
-    get="agent, audit chain, saved views",
-    write="audit chain, audit row, membership, saved views",
-    trips=7,
-    reads=10,
-    writes=15,
-)
-@require_POST
+@on_post(get="agent, saved views", write="audit row, membership, saved views", trips=7, reads=10, writes=15)
 def delete_view(request: TenantRequest, view: str) -> HttpResponse:
     gone = saved_views.delete(request.tenant, view, by=actor_of(request))
     messages.success(request, _("The view “%(name)s” is deleted. Its tickets stay.") % {"name": gone.name})

@@ -9,7 +9,6 @@ from functools import partial
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import alongside
 from portal.errors import Invalid
@@ -18,7 +17,7 @@ from portal.load.measurement import NoiseTally
 from portal.load.tenant_limiter import TooHeavy
 from portal.streams import watermark
 from portal.web import desk_prefix
-from portal.web.access import costs, member
+from portal.web.access import member, on_get
 from tenants.membership.members import DeskMembership, memberships_of
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
@@ -36,14 +35,13 @@ DESKS = 200  # that the palette offers; the page of all desks finds the others
 
 
 @member(Role.VIEWER)
-@costs(
+@on_get(
     get="article, counter, help centre, placed stream, requester, search segment, ticket, watermark",
-    query="help centre, members by name, noted tickets, requesters by name, search directory, ticket, "
-    "tickets by status",
+    query="help centre, members by name, noted tickets, requesters by name, search directory, ticket, tickets by "
+    "status",
     trips=4,
     reads=60,
 )
-@require_safe
 def search(request: TenantRequest) -> HttpResponse:
     """Show the tickets that a text finds, the best first. Errors of a query are explained on the same page."""
     params = request.GET.dict()
@@ -70,8 +68,7 @@ def search(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="counter, search segment, ticket", query="members by name, search directory", trips=3, reads=30)
-@require_safe
+@on_get(get="counter, search segment, ticket", query="members by name, search directory", trips=3, reads=30)
 def suggest(request: TenantRequest) -> HttpResponse:
     """Offer what a text that is still being typed may mean, as options for the list below the box.
 
@@ -91,8 +88,7 @@ def suggest(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.VIEWER)
-@costs(get="agent, saved views", query="membership", trips=2, reads=10)
-@require_safe
+@on_get(get="agent, saved views", query="membership", trips=2, reads=10)
 def commands(request: TenantRequest) -> HttpResponse:
     """Name what the command palette leads to beside the page's own links: saved views, the starred ones first, the
     desk's pages, and other desks of the caller. Views and desks are read together. Nobody who acts as a member is led

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -24,16 +24,8 @@ _PAGE: Final = "tickets:sla"
 
 
 @member(Role.ADMIN)
-@costs(on="GET", get="setup", trips=1, reads=2)
-@costs(
-    on="POST",
-    get="audit chain, targets",
-    write="audit chain, audit row, membership, setup, targets",
-    trips=6,
-    reads=5,
-    writes=20,
-)
-@get_or_post
+@on_get(get="setup", trips=1, reads=2)
+@on_post(get="targets", write="audit row, membership, setup, targets", trips=6, reads=5, writes=20)
 def sla_page(request: TenantRequest) -> HttpResponse:
     """Show the policy, or store what was entered as its next version. A conflict keeps what was typed."""
     tenant = request.tenant

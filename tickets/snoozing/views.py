@@ -9,12 +9,11 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from tenants.tenancy.request import TenantRequest, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
@@ -27,9 +26,8 @@ _AT: Final = "at"
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="ticket", trips=1, reads=2)
-@costs(on="POST", get="ticket", write="due row, ticket", trips=4, reads=2, writes=20)
-@get_or_post
+@on_get(get="ticket", trips=1, reads=2)
+@on_post(get="ticket", write="due row, ticket", trips=4, reads=2, writes=20)
 def snooze(request: TenantRequest, number: int) -> HttpResponse:
     """Snooze a ticket for a choice or until a typed time; without a choice, ask for one."""
     typed, problem, status = request.POST.get("until", ""), "", 200
@@ -59,8 +57,7 @@ def snooze(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(get="ticket", trips=1, reads=2)
-@require_POST
+@on_post(get="ticket", trips=1, reads=2)
 def wake(request: TenantRequest, number: int) -> HttpResponse:
     with refusal_told(request, Conflict):
         receipt = snoozing.wake(request.tenant, number)

@@ -9,12 +9,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web import locales
-from portal.web.access import costs, counted, get_or_post, member
+from portal.web.access import counted, member, on_get, on_post
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
@@ -25,17 +24,15 @@ from tickets.ticket.stored import is_requester
 
 
 @member(Role.AGENT)
-@costs(on="GET", get="requester, ticket", query="tickets of a requester", trips=2, reads=4)
-@costs(
-    on="POST",
-    get="address, audit chain, mail settings, requester",
+@on_get(get="requester, ticket", query="tickets of a requester", trips=2, reads=4)
+@on_post(
+    get="address, mail settings, requester",
     query="ticket, tickets of a requester",
-    write="audit chain, audit row, mail settings, membership, ticket",
+    write="audit row, mail settings, membership, ticket",
     trips=14,
     reads=25,
     writes=50,
 )
-@get_or_post
 def mark(request: TenantRequest, number: int) -> HttpResponse:
     """Mark a ticket as spam and block its sender; before, ask a list's key about it, and then offer the sender's other
     tickets."""
@@ -78,14 +75,7 @@ def _said(number: int, marked: Marked) -> str:
 
 
 @member(Role.AGENT)
-@costs(
-    get="audit chain",
-    query="ticket",
-    write="audit chain, audit row, ticket",
-    per="ticket",
-    each=(6, 4, 25),
-)
-@require_POST
+@on_post(query="ticket", write="audit row, ticket", per="ticket", each=(6, 4, 25))
 def mark_many(request: TenantRequest) -> HttpResponse:
     """Mark the chosen tickets of a sender who is blocked already."""
     numbers = [int(text) for text in request.POST.getlist("tickets") if text.isascii() and text.isdigit()]
@@ -104,15 +94,14 @@ def mark_many(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(
-    get="audit chain, mail settings, requester",
+@on_post(
+    get="mail settings, requester",
     query="ticket",
-    write="audit chain, audit row, mail settings, membership, ticket",
+    write="audit row, mail settings, membership, ticket",
     trips=11,
     reads=12,
     writes=60,
 )
-@require_POST
 def unmark(request: TenantRequest, number: int) -> HttpResponse:
     """Take the mark of spam back."""
     try:
@@ -127,8 +116,7 @@ def unmark(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.AGENT)
-@costs(query="tickets by status", trips=1, reads=10)
-@require_safe
+@on_get(query="tickets by status", trips=1, reads=10)
 def all_spam(request: TenantRequest) -> HttpResponse:
     """List what is marked as spam, the last first."""
     page = spam_marking.page(request.tenant, after=request.GET.get("after", ""))

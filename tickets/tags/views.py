@@ -13,11 +13,10 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_safe
 
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
-from portal.web.access import costs, get_or_post, member
+from portal.web.access import member, on_get, on_post
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests
@@ -55,8 +54,7 @@ class ColourForm(forms.Form):
 
 
 @member(Role.AGENT)
-@costs(get="bulk job, placed stream, watermark", query="aggregate", trips=2, reads=10)
-@require_safe
+@on_get(get="bulk job, placed stream, watermark", query="aggregate", trips=2, reads=10)
 def all_tags(request: TenantRequest) -> HttpResponse:
     """List the tags that are used most, with how many tickets have each."""
     typed = request.GET.get("tag", "").strip()
@@ -83,16 +81,8 @@ def all_tags(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(on="GET")
-@costs(
-    on="POST",
-    get="audit chain",
-    write="audit chain, audit row, bulk job, membership, setup",
-    trips=7,
-    reads=5,
-    writes=30,
-)
-@get_or_post
+@on_get()
+@on_post(write="audit row, bulk job, membership, setup", trips=7, reads=5, writes=30)
 def edit_tag(request: TenantRequest) -> HttpResponse:
     """Rename a tag, merge it into another one, delete it, or give it a colour."""
     try:
@@ -149,8 +139,7 @@ def _act(
 
 
 @member(Role.AGENT)
-@costs(get="placed stream, watermark", query="aggregate", trips=2, reads=10)
-@require_safe
+@on_get(get="placed stream, watermark", query="aggregate", trips=2, reads=10)
 def tag_options(request: TenantRequest) -> HttpResponse:
     """Offer tags for what is typed in a field of tags."""
     return render(

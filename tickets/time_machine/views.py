@@ -6,12 +6,11 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST, require_safe
 
 from portal import clock
 from portal.errors import Invalid
 from portal.web import moments
-from portal.web.access import costs, counted, member
+from portal.web.access import counted, member, on_get, on_post
 from portal.web.heavy_work import heavy
 from tenants.tenancy.request import TenantRequest, actor_of
 from tenants.tenancy.roles import Role
@@ -22,14 +21,13 @@ from tickets.time_machine.past_tickets import PastFilter
 
 
 @member(Role.ADMIN)
-@costs(
+@on_get(
     get="counter, ticket",
     query="ticket",
     trips=24,
     reads=600,
     room="25 tickets that have changed since, and with a filter eight times as many",
 )
-@require_safe
 def past_queue(request: TenantRequest) -> HttpResponse:
     """List the tickets that existed at a moment, all or those of one kind; without a moment, ask for it."""
     if not request.GET.get("at"):
@@ -45,8 +43,7 @@ def past_queue(request: TenantRequest) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(query="ticket", trips=1, reads=8)
-@require_safe
+@on_get(query="ticket", trips=1, reads=8)
 def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
     """Show a ticket as it was at a moment beside what it is now; without one, as it is, with its latest changes."""
     problem = ""
@@ -60,17 +57,16 @@ def past_ticket(request: TenantRequest, number: int) -> HttpResponse:
 
 
 @member(Role.ADMIN)
-@costs(
-    get="audit chain, member, ticket",
+@on_post(
+    get="member, ticket",
     query="ticket",
-    write="audit chain, audit row, outbox row, ticket",
+    write="audit row, outbox row, ticket",
     trips=6,
     reads=6,
     writes=10,
     per="ticket",
     each=(5, 5, 25),
 )
-@require_POST
 @heavy
 def restore(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page that says what will change, then restore the chosen tickets."""

@@ -25,9 +25,9 @@ _ACTS = {
 
 class Command(PortalCommand):
     costs = cost(
-        get="audit chain, hold of deliveries, slug, tenant",
+        get="hold of deliveries, slug, tenant",
         query="hold of deliveries, outbox rows by status, placed tenant",
-        write="audit chain, audit row, hold of deliveries",
+        write="audit row, hold of deliveries",
         per="delivery",
     )
     help = (

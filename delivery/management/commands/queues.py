@@ -22,9 +22,9 @@ BY = Actor(origin="queues")
 class Command(PortalCommand):
     costs = cost(
         per="tenant",
-        get="audit chain, queue depths, slug, tenant",
+        get="queue depths, slug, tenant",
         query="given queues, queue set, tenant by name",
-        write="audit chain, audit row, given queues, queue set, tenant",
+        write="audit row, given queues, queue set, tenant",
         reads=10,
         writes=15,
         each=(0, 3, 12),

@@ -17,10 +17,7 @@ from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 class Command(PortalCommand):
     costs = cost(
-        get="account, address, audit chain, slug, tenant",
-        write="audit chain, audit row, member, membership, tenant",
-        reads=12,
-        writes=25,
+        get="account, address, slug, tenant", write="audit row, member, membership, tenant", reads=12, writes=25
     )
     help = (
         "Add the owner of an account to a tenant, from their next click on. Somebody who is a member already keeps the "

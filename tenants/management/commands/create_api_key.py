@@ -22,9 +22,7 @@ SCOPES: Final = ", ".join(scope.value for scope in Scope)
 
 
 class Command(PortalCommand):
-    costs = cost(
-        get="audit chain, slug, tenant", query="API key", write="API key, audit chain, audit row", reads=8, writes=20
-    )
+    costs = cost(get="slug, tenant", query="API key", write="API key, audit row", reads=8, writes=20)
     help = "Make an API key of a tenant and print it, and nothing else, on standard output. It is not shown again."
     again = "The key may have been made. The page API keys of the desk shows it, and there it can be revoked."
 

@@ -14,9 +14,7 @@ from tenants.sign_in import accounts
 
 
 class Command(create_user.Command):
-    costs = cost(
-        get="account, address, audit chain", write="account, address, audit chain, audit row", reads=10, writes=20
-    )
+    costs = cost(get="account, address", write="account, address, audit row", reads=10, writes=20)
     help = (
         "Create the account of a platform operator, who signs in like everybody else and finds the admin at /admin/. "
         "With --existing, make somebody who has an account an operator. The password is read as create_user reads it. "

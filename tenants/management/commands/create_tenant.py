@@ -21,10 +21,10 @@ from tenants.tenancy import placements
 
 class Command(PortalCommand):
     costs = cost(
-        get="audit chain, slug, suppressed address",
+        get="slug, suppressed address",
         query="given queues",
-        write="audit chain, audit row, given queues, invitation, invitation link, invited, "
-        "placed tenant, queue set, slug, tenant, tenant by name",
+        write="audit row, given queues, invitation, invitation link, invited, placed tenant, queue set, slug, tenant, "
+        "tenant by name",
         reads=5,
         writes=50,
     )

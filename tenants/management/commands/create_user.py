@@ -26,9 +26,7 @@ PASSWORD_LIMIT: Final = 1000  # characters, as the forms have it
 
 
 class Command(PortalCommand):
-    costs = cost(
-        get="account, address, audit chain", write="account, address, audit chain, audit row", reads=6, writes=20
-    )
+    costs = cost(get="account, address", write="account, address, audit row", reads=6, writes=20)
     help = (
         "Create an account. The password comes from the environment variable that --password-env names. Without that "
         "option it is asked for twice on a terminal, and is otherwise the first line of stdin. If the address has an "

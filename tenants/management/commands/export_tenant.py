@@ -19,12 +19,10 @@ BY = Actor(origin="export_tenant")
 
 class Command(PortalCommand):
     costs = cost(
-        get="API answer, address of a requester, audit chain, counter, letter, move, purge, "
-        "requester, resharding, slug, tenant",
+        get="API answer, address of a requester, counter, letter, move, purge, requester, resharding, slug, tenant",
         query="*",
-        write="API answer, aggregate, audit chain, audit row, closing tenant, counter, due row, file, "
-        "import, import source, letter, move, move log, past move, placed tenant, purge, "
-        "request, resharding, tenant, tenant by name, ticket",
+        write="API answer, aggregate, audit row, closing tenant, counter, due row, file, import, import source, "
+        "letter, move, move log, past move, placed tenant, purge, request, resharding, tenant, tenant by name, ticket",
         per="item",
         reads=100,
         writes=10,

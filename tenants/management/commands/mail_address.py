@@ -17,9 +17,7 @@ BY = Actor(origin="mail_address")
 
 
 class Command(PortalCommand):
-    costs = cost(
-        get="audit chain, suppressed address", write="audit chain, audit row, suppressed address", reads=3, writes=20
-    )
+    costs = cost(get="suppressed address", write="audit row, suppressed address", reads=3, writes=20)
     help = (
         "Say whether mail is sent to an address (show): none is after mail to it bounced for good, or was reported as "
         "unwanted. clear lets it be sent again, which is kept in the platform's audit trail."

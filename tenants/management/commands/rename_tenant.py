@@ -18,9 +18,9 @@ from tenants.tenancy.stored import TenantItem
 
 class Command(TenantChangeCommand):
     costs = cost(
-        get="audit chain, slug, tenant",
+        get="slug, tenant",
         query="auditor, member",
-        write="audit chain, audit row, membership, slug, tenant, tenant by name",
+        write="audit row, membership, slug, tenant, tenant by name",
         reads=20,
         writes=50,
     )

@@ -13,9 +13,9 @@ from tenants.tenancy.stored import TenantItem
 
 class Command(TenantChangeCommand):
     costs = cost(
-        get="audit chain, slug, tenant",
+        get="slug, tenant",
         query="member",
-        write="audit chain, audit row, closing tenant, tenant, tenant by name",
+        write="audit row, closing tenant, tenant, tenant by name",
         reads=10,
         writes=25,
     )

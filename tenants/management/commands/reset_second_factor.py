@@ -15,9 +15,9 @@ from tenants.sign_in import accounts, factors
 
 class Command(PortalCommand):
     costs = cost(
-        get="account, address, audit chain",
+        get="account, address",
         query="second factor, sessions by person",
-        write="account, audit chain, audit row, second factor",
+        write="account, audit row, second factor",
         reads=10,
         writes=25,
     )

@@ -22,9 +22,9 @@ BY = Actor(origin="dead_letters")
 class Command(PortalCommand):
     costs = cost(
         per="dead letter",
-        get="audit chain, counter, slug, tenant",
+        get="counter, slug, tenant",
         query="dead letter, tenant by name",
-        write="aggregate, audit chain, audit row, dead letter",
+        write="aggregate, audit row, dead letter",
         reads=10,
         writes=20,
         each=(0, 3, 20),

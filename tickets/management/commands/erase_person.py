@@ -18,13 +18,13 @@ BY = Actor(origin="erase_person")
 
 class Command(PortalCommand):
     costs = cost(
-        get="account, address, address of a requester, aggregate, audit chain, counter, file, "
-        "letter, mail settings, member, requester, slug, tenant, ticket",
-        query="API key, article, audit row, auditor, group turns, help centre, invitation, letters by time, "
-        "member, notice, ready answer, rule, saved views, ticket, webhook",
-        write="API key, address of a requester, aggregate, article, audit chain, audit row, auditor, "
-        "file, help centre, invitation, invitation link, invited, letter, membership, ready answer, requester, "
-        "rule, tenant, ticket, unreached invitation, webhook",
+        get="account, address, address of a requester, aggregate, counter, file, letter, mail settings, member, "
+        "requester, slug, tenant, ticket",
+        query="API key, article, audit row, auditor, group turns, help centre, invitation, letters by time, member, "
+        "notice, ready answer, rule, saved views, ticket, webhook",
+        write="API key, address of a requester, aggregate, article, audit row, auditor, file, help centre, "
+        "invitation, invitation link, invited, letter, membership, ready answer, requester, rule, tenant, ticket, "
+        "unreached invitation, webhook",
         per="ticket",
         reads=30,
         writes=30,

@@ -21,11 +21,11 @@ BY = Actor(origin="export_person")
 
 class Command(PortalCommand):
     costs = cost(
-        get="account, address, address of a requester, aggregate, audit chain, counter, "
-        "mail settings, member, requester, slug, tenant",
-        query="API key, audit row, auditor, group turns, help centre, invitation, letters by time, member, "
-        "notice, ready answer, rule, saved views, ticket, webhook",
-        write="audit chain, audit row",
+        get="account, address, address of a requester, aggregate, counter, mail settings, member, requester, slug, "
+        "tenant",
+        query="API key, audit row, auditor, group turns, help centre, invitation, letters by time, member, notice, "
+        "ready answer, rule, saved views, ticket, webhook",
+        write="audit row",
         per="ticket",
         reads=45,
         writes=8,

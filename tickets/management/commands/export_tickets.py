@@ -30,9 +30,9 @@ BY = Actor(origin="export_tickets")
 
 class Command(PortalCommand):
     costs = cost(
-        get="audit chain, counter, requester, setup, slug, tenant",
+        get="counter, requester, setup, slug, tenant",
         query="ticket",
-        write="audit chain, audit row",
+        write="audit row",
         per="ticket",
         reads=8,
         writes=8,

@@ -16,8 +16,8 @@ from tickets.data import desk_person, person_finding
 class Command(PortalCommand):
     costs = cost(
         get="account, address, address of a requester, aggregate, counter, mail settings, requester, slug, tenant",
-        query="API key, audit row, auditor, group turns, help centre, invitation, letters by time, member, "
-        "notice, ready answer, rule, saved views, ticket, webhook",
+        query="API key, audit row, auditor, group turns, help centre, invitation, letters by time, member, notice, "
+        "ready answer, rule, saved views, ticket, webhook",
         per="ticket",
         reads=25,
         each=(0, 150, 0),

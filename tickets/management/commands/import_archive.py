@@ -25,10 +25,10 @@ STRANGERS_NAMED = 20  # by name, those with most tickets
 
 class Command(PortalCommand):
     costs = cost(
-        get="address of a requester, audit chain, counter, move, purge, requester, resharding, setup, slug, tenant",
+        get="address of a requester, counter, move, purge, requester, resharding, setup, slug, tenant",
         query="import source, member, ticket",
-        write="address of a requester, audit chain, audit row, closing tenant, counter, import, "
-        "import source, move, purge, requester, tenant, tenant by name, ticket",
+        write="address of a requester, audit row, closing tenant, counter, import, import source, move, purge, "
+        "requester, tenant, tenant by name, ticket",
         per="ticket or comment",
         reads=8,
         writes=60,

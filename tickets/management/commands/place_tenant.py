@@ -25,12 +25,12 @@ from tickets.moving.tenant_mover import job_of
 
 class Command(JobCommand):
     costs = cost(
-        get="audit chain, counter, import source, marker, move, request, resharding, slug, tenant",
-        query="API answers by time, aggregate, bulk part, counter, due row, export part, file, "
-        "import, letters by time, move log, outbox rows by tenant, past move, recount, "
-        "rehearsal part, request, rule run, search directory, ticket",
-        write="aggregate, audit chain, audit row, counter, marker, move, move log, past move, "
-        "placed tenant, request, resharding, tenant, ticket",
+        get="counter, import source, marker, move, request, resharding, slug, tenant",
+        query="API answers by time, aggregate, bulk part, counter, due row, export part, file, import, letters by "
+        "time, move log, outbox rows by tenant, past move, recount, rehearsal part, request, rule run, search "
+        "directory, ticket",
+        write="aggregate, audit row, counter, marker, move, move log, past move, placed tenant, request, resharding, "
+        "tenant, ticket",
         per="item",
         reads=80,
         writes=80,

@@ -24,8 +24,8 @@ MOST_RATE = 10_000
 
 class Command(PortalCommand):
     costs = cost(
-        get="address of a requester, audit chain, counter, dead letter, import source, letter, "
-        "marker, membership, move, purge, request, requester, resharding, slug, tenant",
+        get="address of a requester, audit chain, counter, dead letter, import source, letter, marker, membership, "
+        "move, purge, request, requester, resharding, slug, tenant",
         query="*",
         write="*",
         per="item",

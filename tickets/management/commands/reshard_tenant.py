@@ -25,9 +25,9 @@ from tickets.sharding.stored import ReshardItem
 
 class Command(JobCommand):
     costs = cost(
-        get="audit chain, resharding, slug, tenant",
+        get="resharding, slug, tenant",
         query="tickets by status",
-        write="audit chain, audit row, past resharding, resharding, tenant, ticket",
+        write="audit row, past resharding, resharding, tenant, ticket",
         per="ticket",
         reads=10,
         writes=15,

@@ -51,7 +51,7 @@ class DrillReport:
 
 
 class Command(PortalCommand):
-    costs = cost(per="item", get="*", query="*", write="audit chain, audit row")
+    costs = cost(per="item", get="*", query="*", write="audit row")
     help = (
         "Restore all tables to a moment, into tables of another prefix beside the living ones, verify audit trails, "
         "aggregates and search of all tenants there, say how much would have been lost (RPO), how long it took (RTO) "

@@ -28,8 +28,8 @@ from tickets.ticket.stored import TICKETS
 class Command(FollowCommand):
     costs = cost(
         get="finished shard",
-        query="bulk job, due rows by time, export, finished shard, move, placed tenant, poller, "
-        "purge, rehearsal, resharding, search directory, watermark",
+        query="bulk job, due rows by time, export, finished shard, move, placed tenant, poller, purge, rehearsal, "
+        "resharding, search directory, watermark",
         write="aggregate, poller, search directory, shard, watermark",
         per="change",
     )

@@ -19,12 +19,11 @@ from tickets.seeding import cast, demonstration
 
 class Command(PortalCommand):
     costs = cost(
-        get="account, article, audit chain, counter, help centre, import source, looks, "
-        "public form, slug, tenant, ticket",
+        get="account, article, counter, help centre, import source, looks, public form, slug, tenant, ticket",
         query="certificate, closing tenant, given queues, help centre, member, ready answer",
-        write="account, address, address of a requester, article, audit chain, audit row, counter, "
-        "given queues, help centre, import source, looks, member, membership, public form, "
-        "queue set, ready answer, requester, slug, tenant, tenant by name, ticket",
+        write="account, address, address of a requester, article, audit row, counter, given queues, help centre, "
+        "import source, looks, member, membership, public form, queue set, ready answer, requester, slug, tenant, "
+        "tenant by name, ticket",
         per="ticket",
         reads=200,
         writes=2500,

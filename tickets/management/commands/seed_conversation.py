@@ -15,11 +15,10 @@ from tickets.seeding import cast, conversation, demonstration
 
 class Command(PortalCommand):
     costs = cost(
-        get="account, address, address of a requester, file, inbox, letter, looks, mail settings, "
-        "member, membership, outbox row, requester, setup, suppressed address, tenant, ticket, "
-        "waiting letters",
-        query="certificate, closing tenant, hold of deliveries, letters by time, placed tenant, ticket, "
-        "tickets of a requester",
+        get="account, address, address of a requester, file, inbox, letter, looks, mail settings, member, membership, "
+        "outbox row, requester, setup, suppressed address, tenant, ticket, waiting letters",
+        query="certificate, closing tenant, hold of deliveries, letters by time, placed tenant, ticket, tickets of a "
+        "requester",
         write="address of a requester, counter, file, letter, outbox row, request, requester, ticket",
         per="ticket",
     )

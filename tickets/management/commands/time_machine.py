@@ -26,9 +26,9 @@ BY = Actor(origin="time_machine")
 
 class Command(PortalCommand):
     costs = cost(
-        get="audit chain, counter, member, setup, slug, tenant, ticket",
+        get="counter, member, setup, slug, tenant, ticket",
         query="member, ticket",
-        write="audit chain, audit row, ticket",
+        write="audit row, ticket",
         per="ticket",
         reads=20,
         writes=10,
