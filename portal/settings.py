@@ -332,11 +332,11 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
-        "json": {"()": "portal.logs.json_lines.JsonLines"},
+        "json": {"()": "portal.logs.JsonLines"},
     },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT},
-        "faults": {"class": "portal.logs.fault_notes.FaultHandler", "level": "ERROR"},
+        "faults": {"class": "portal.logs.FaultHandler", "level": "ERROR"},
     },
     "root": {"handlers": ["console", "faults"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {

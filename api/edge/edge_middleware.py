@@ -25,8 +25,8 @@ from django.utils.cache import patch_vary_headers
 from api.edge import key_attempts, problem_responses
 from api.edge.problem_responses import RequestProblem
 from api.edge.routing import ApiRequest, ApiRoute
+from portal import logs
 from portal.errors import NotFound, PortalError
-from portal.logs import request_id as request_ids
 from portal.web import middleware
 from portal.web.access import SAFE, Access
 from portal.web.client_address import client_address
@@ -38,10 +38,10 @@ from tenants.tenancy.admission import NotAdmitted
 
 def request_id(request: HttpRequest) -> str:
     """Return the request's id: that of its header X-Request-Id where it is 8 to 64 plain characters."""
-    given: str = request.headers.get(request_ids.HEADER, "")
-    if request_ids.is_one(given):
-        request_ids.use(given)
-    return request_ids.current() or request_ids.new()
+    given: str = request.headers.get(logs.HEADER, "")
+    if logs.is_request_id(given):
+        logs.use_request_id(given)
+    return logs.request_id() or logs.new_request_id()
 
 
 # --- scripts of other origins ---

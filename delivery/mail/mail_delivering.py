@@ -19,9 +19,8 @@ from delivery.mail.outbox_backend import MailContent
 from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import Work
-from portal import clock
+from portal import clock, logs
 from portal.load import spending
-from portal.logs import request_id
 from portal.mailing import mail_transport
 from portal.mailing.mail_transport import HandOver
 from tenants.sign_in import suppressed_addresses
@@ -68,7 +67,7 @@ def _message(work: Work, mail: MailContent) -> EmailMessage:
     tags = {"tenant": work.tenant_id, "about": _TAG.sub("_", work.row.subject) or "mail"}
     message = mail.message(message_id=publisher.delivery_id(work.row, work.index), tags=tags)
     if work.row.request:
-        message.extra_headers[request_id.HEADER] = work.row.request
+        message.extra_headers[logs.HEADER] = work.row.request
     return message
 
 

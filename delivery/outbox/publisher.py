@@ -15,9 +15,8 @@ from typing import Any, Final
 from delivery.outbox import event_types
 from delivery.outbox.event_types import Event
 from delivery.outbox.stored import NO_TENANT, OutboxItem, outbox_row, pending_of, row_parts
-from portal import clock
+from portal import clock, logs
 from portal.dynamo.store import Transaction
-from portal.logs import request_id
 from tenants.tenancy.context import TenantContext
 
 KEPT_SECONDS: Final = 30 * 86400  # of a row, after which TTL removes it
@@ -120,7 +119,7 @@ def new_row(
         pending=pending_of(row_id),
         due_at=due_at or stamp,
         expires_at=int(time.time()) + kept,
-        request=request_id.current() or None,
+        request=logs.request_id() or None,
         cause=cause or None,
     )
 

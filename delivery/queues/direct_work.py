@@ -14,10 +14,9 @@ from typing import Final
 
 from delivery.queues import queue_sets
 from delivery.queues.queue_transport import BATCH, Message, QueueTransport
-from portal import clock
+from portal import clock, logs
 from portal.dynamo.store import chunked
 from portal.errors import Unavailable
-from portal.logs import request_id
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,6 @@ def send(kind: str, tenant_id: str, *names: str, queues: Collection[int]) -> Non
     known = [queue for queue in queues if 0 <= queue < transport.queues]
     ours = known or sorted(queue_sets.without_allocation(tenant_id, transport.queues))
     for some in chunked(names, BATCH):
-        messages = [Message(tenant_id, name, clock.stamp(), 0, kind, request=request_id.current()) for name in some]
+        messages = [Message(tenant_id, name, clock.stamp(), 0, kind, request=logs.request_id()) for name in some]
         if transport.send(ours[next(_turn) % len(ours)], messages):
             raise Unavailable("The queues did not take the message.")

@@ -26,13 +26,12 @@ from delivery.queues import dead_deliveries, direct_work
 from delivery.queues.direct_work import DirectWork, Kind
 from delivery.queues.holds import HoldCache
 from delivery.queues.queue_transport import LONGEST_DELAY, Message, Received
-from portal import clock
+from portal import clock, logs
 from portal.dynamo.placement import Placement, at
 from portal.dynamo.store import Store
 from portal.errors import Invalid, NotFound, PortalError, Unavailable
 from portal.load import measurement, spending
 from portal.load.measurement import NoiseTally
-from portal.logs import request_id
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -113,7 +112,7 @@ class MessageHandler:
 
     def handle(self, received: Received) -> Handled:
         """Deliver, and write what came of it. Returns what is to happen with the message; raises nothing."""
-        with request_id.following(received.message.request):
+        with logs.following(received.message.request):
             begun = time.monotonic()
             handled = self._safely(received)
             _say(received.message, handled.did, (time.monotonic() - begun) * 1000)
@@ -175,7 +174,7 @@ def _say(message: Message, did: str, ms: float) -> None:
     }
     log.info(
         "Delivery to %s: %s, %.0f ms%s",
-        *(message.destination, did, ms, request_id.mark(message.request)),
+        *(message.destination, did, ms, logs.mark(message.request)),
         extra={"fields": fields},
     )
 

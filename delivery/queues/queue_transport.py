@@ -21,11 +21,11 @@ from typing import Any, Final, TypeVar
 from django.conf import settings
 
 from delivery.queues import queue_sets
+from portal import logs
 from portal.dynamo.client import fan_out
 from portal.dynamo.placement import Placement
 from portal.dynamo.store import chunked
 from portal.errors import Invalid, Unavailable
-from portal.logs import request_id
 from portal.queueing import sqs_client
 from portal.queueing.sqs_client import LONGEST_POLL
 from portal.schema import keys
@@ -265,4 +265,4 @@ def _attribute(text: str) -> dict[str, str]:
 
 def request_of(text: object) -> str:
     """Return the request id in the attribute of a message, "" where there is none of its form."""
-    return str(text) if request_id.is_one(text) else ""
+    return str(text) if logs.is_request_id(text) else ""

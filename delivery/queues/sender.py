@@ -27,9 +27,9 @@ from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED
 from delivery.queues import limits, queue_sets
 from delivery.queues.limits import Lending, LimitsOf
 from delivery.queues.queue_transport import Depth, Message, QueueTransport
+from portal import logs
 from portal.dynamo.client import fan_out
 from portal.errors import Rejected, Unavailable
-from portal.logs import request_id
 
 log = logging.getLogger("pooldesk.delivery")
 
@@ -322,6 +322,6 @@ def _say_sent(message: Message, queue: int) -> None:
     }
     log.info(
         "Sent to queue %d for %s%s",
-        *(queue, message.destination, request_id.mark(message.request)),
+        *(queue, message.destination, logs.mark(message.request)),
         extra={"fields": fields},
     )

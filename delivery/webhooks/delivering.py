@@ -25,11 +25,10 @@ from delivery.webhooks import delivery_log, endpoints, safe_addresses, signature
 from delivery.webhooks.delivery_log import ANSWERED, DEAD, FAILED, SKIPPED, WAS_PAUSED, Attempt
 from delivery.webhooks.safe_client import DEADLINE, AddressRefused, HttpAnswer, NoAnswer, SafeClient
 from delivery.webhooks.stored import EndpointItem, SecretItem
-from portal import clock
+from portal import clock, logs
 from portal.dynamo.client import fan_out
 from portal.errors import ConditionFailed, Conflict, Invalid, NotFound
 from portal.load import spending
-from portal.logs import request_id
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.schema import keys
@@ -108,7 +107,7 @@ def _attempt(work: Work, endpoint: EndpointItem, secrets: Sequence[str]) -> tupl
     body = body_of(work)
     headers = {"content-type": "application/json", "user-agent": _USER_AGENT}
     if work.row.request:
-        headers[request_id.HEADER.lower()] = work.row.request
+        headers[logs.HEADER.lower()] = work.row.request
     event_id = publisher.delivery_id(work.row, work.index)
     headers |= signatures.headers(secrets, event_id=event_id, timestamp=int(time.time()), body=body)
     note, answer = "", None

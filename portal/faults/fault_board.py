@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from portal import clock
+from portal import clock, logs
 from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, PortalError
 from portal.faults.stored import FAULTS, FaultItem
-from portal.logs import fault_notes
-from portal.logs.fault_notes import NotedFault
+from portal.logs import NotedFault
 from portal.schema.registry import Role
 
 KEPT_DAYS: Final = 30  # after an error came last
@@ -29,13 +28,13 @@ def write(kind: str, role: Role) -> int:
 
     Raises PortalError where the database does not take one; the rest is noted again.
     """
-    taken = fault_notes.notes.take(AT_ONCE)
+    taken = logs.notes.take(AT_ONCE)
     for number, noted in enumerate(taken):
         try:
             _write(noted, kind, role)
         except PortalError:
             for left in taken[number:]:
-                fault_notes.notes.put_back(left)
+                logs.notes.put_back(left)
             raise
     return len(taken)
 

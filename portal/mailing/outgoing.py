@@ -14,8 +14,8 @@ from typing import Any
 from django.core import mail
 from django.core.mail import EmailMultiAlternatives
 
+from portal import logs
 from portal.dynamo.transaction import Transaction
-from portal.logs import request_id
 from portal.schema import keys
 
 log = logging.getLogger("pooldesk.mail")
@@ -46,8 +46,8 @@ class OutgoingMail(EmailMultiAlternatives):
         super().__init__(subject=" ".join(subject.split()), body=text, to=[to])
         if html:
             self.attach_alternative(html, "text/html")
-        if caused := request_id.current():
-            self.extra_headers[request_id.HEADER] = caused
+        if caused := logs.request_id():
+            self.extra_headers[logs.HEADER] = caused
         self.kind, self.about = kind, about
         self.tenant_id, self.queues = tenant_id, tuple(queues)
         self.worth_until, self.decoy = worth_until, decoy

@@ -26,7 +26,7 @@ control_socket_disable = True  # it would lie in the home directory, for whoever
 
 if env.str("LOG_FORMAT", default="line" if env.bool("DEBUG", default=False) else "json") == "json":
     logconfig_dict = {
-        "formatters": {"json": {"()": "portal.logs.json_lines.JsonLines"}},
+        "formatters": {"json": {"()": "portal.logs.JsonLines"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"]},
         "loggers": {"gunicorn.error": {"level": "INFO", "handlers": ["stderr"], "propagate": False}},

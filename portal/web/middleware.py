@@ -28,11 +28,11 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from portal import logs
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
 from portal.errors import LimitReached, NotFound, PortalError, Unavailable
 from portal.load import measurement
-from portal.logs import request_id
 from portal.version_number import VERSION
 from portal.web import access, locales, price_presenters, readiness
 from portal.web.access import is_guest_path
@@ -276,13 +276,13 @@ class RequestLogMiddleware(_Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         begun = time.perf_counter()
-        with request_id.following(request_id.new()), meter.measure() as bill:
+        with logs.following(logs.new_request_id()), meter.measure() as bill:
             response = self.get_response(request)
             if settings.DEBUG and bill.calls:
                 response["Server-Timing"] = bill.server_timing()
             if not response.streaming and price_presenters.IN_PAGE in response.content:
                 price_presenters.fill_in(response, bill)
-            response.headers.setdefault(request_id.HEADER, request_id.current())
+            response.headers.setdefault(logs.HEADER, logs.request_id())
             _log(request, response.status_code, (time.perf_counter() - begun) * 1000, bill)
         return response
 
@@ -306,7 +306,7 @@ def _log(request: HttpRequest, status: int, ms: float, bill: Meter) -> None:
         fields["trace"] = trace[1]
     requests_log.info(
         "%s %s %s %.0f ms %d trips [%s]",
-        *(method, route, status, ms, bill.trips, request_id.current()),
+        *(method, route, status, ms, bill.trips, logs.request_id()),
         extra={"fields": fields},
     )
 

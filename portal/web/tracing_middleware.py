@@ -21,8 +21,8 @@ from opentelemetry.trace import SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import StatusCode
 
+from portal import logs
 from portal.dynamo import client
-from portal.logs import request_id
 from portal.version_number import VERSION
 from portal.web import middleware
 
@@ -59,7 +59,7 @@ class TracingMiddleware:
             response = self._get_response(request)
             method, route = middleware.named(request)
             span.update_name(f"{method} {route}")
-            ids = {"request": response.headers.get(request_id.HEADER, ""), **middleware.who(request)}
+            ids = {"request": response.headers.get(logs.HEADER, ""), **middleware.who(request)}
             span.set_attributes({f"pooldesk.{name}": value for name, value in ids.items()})
             span.set_attributes({"http.request.method": method, "http.route": route})
             span.set_attribute("http.response.status_code", response.status_code)

@@ -21,8 +21,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
-from portal import clock, plain_text
-from portal.logs import request_id
+from portal import clock, logs, plain_text
 from portal.mailing import outgoing
 from portal.mailing.outgoing import OutgoingMail
 from portal.web import locales
@@ -51,7 +50,7 @@ def send_password_reset(address: str, link: str) -> None:
     """
     language = locales.current().language
     if outgoing.leaves_at_once():
-        _sender.submit(_logged, address, link, language, caused_by=request_id.current())
+        _sender.submit(_logged, address, link, language, caused_by=logs.request_id())
     else:
         _reset(address, link, language).send()
 
@@ -107,7 +106,7 @@ def wait_until_sent() -> None:
 
 def _logged(address: str, link: str, language: str, *, caused_by: str) -> None:
     try:
-        with request_id.following(caused_by):
+        with logs.following(caused_by):
             message = _reset(address, link, language)
         if not message.decoy:
             message.send()

@@ -9,11 +9,11 @@ from playwright.sync_api import expect
 from delivery.outbox.outbox_rows import Work
 from delivery.queues import dead_deliveries, depths, holds
 from delivery.queues.queue_transport import Depth
+from portal import logs
 from portal.dynamo.store import Store
 from portal.faults import fault_board
 from portal.load.measurement import NoiseTally
-from portal.logs import fault_notes, request_id
-from portal.logs.fault_notes import FaultNotes
+from portal.logs import FaultNotes
 from tenants.audit_trail.recording import SYSTEM
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import TOO_WIDE, grave, show, ways_of
@@ -98,8 +98,8 @@ def noise(world: World) -> None:
 
 @pytest.fixture
 def errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault_notes, "notes", FaultNotes())
-    with request_id.following(request_id.new()):
+    monkeypatch.setattr(logs, "notes", FaultNotes())
+    with logs.following(logs.new_request_id()):
         fail(ZeroDivisionError, times=3)
     fail(LookupError)
     fault_board.write("web", "platform")

@@ -9,13 +9,13 @@ import pytest
 from django.conf import LazySettings
 
 from api.v1 import ticket_routes
+from portal import logs
 from portal.dynamo import meter
 from portal.errors import Unavailable
 from portal.faults import fault_board
 from portal.faults.stored import TABLE
 from portal.load import reporting
-from portal.logs import fault_notes, request_id
-from portal.logs.fault_notes import FaultHandler, FaultNotes
+from portal.logs import FaultHandler, FaultNotes
 from tests.support import proving
 from tests.support.api_client import api_client
 from tests.support.commands import everything
@@ -29,7 +29,7 @@ log = logging.getLogger("pooldesk.test")
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault_notes, "notes", FaultNotes())
+    monkeypatch.setattr(logs, "notes", FaultNotes())
 
 
 def broken(*args: Any, **kwargs: Any) -> Any:
@@ -86,11 +86,11 @@ def test_the_last_request_is_that_of_the_last_error_whichever_process_writes_fir
 ) -> None:
     earlier, later = FaultNotes(), FaultNotes()
     for number, notes in enumerate((earlier, later)):
-        monkeypatch.setattr(fault_notes, "notes", notes)
-        with request_id.following(f"request-{number}"):
+        monkeypatch.setattr(logs, "notes", notes)
+        with logs.following(f"request-{number}"):
             fail()
     for notes in (later, earlier):
-        monkeypatch.setattr(fault_notes, "notes", notes)
+        monkeypatch.setattr(logs, "notes", notes)
         fault_board.write("web", "platform")
     (shown,) = root.get(PAGE).context["errors"]
     assert (shown["times"], shown["request"]) == (2, "request-1")
@@ -113,10 +113,10 @@ def test_while_the_database_is_away_errors_are_kept(monkeypatch: pytest.MonkeyPa
 
 
 def test_memory_and_writes_are_bounded() -> None:
-    kinds = [type(f"Kind{number}", (Exception,), {}) for number in range(fault_notes.MOST + 50)]
+    kinds = [type(f"Kind{number}", (Exception,), {}) for number in range(logs.MOST + 50)]
     for kind in kinds:
         fail(kind)
-    assert len(fault_notes.notes.take(1_000)) == fault_notes.MOST
+    assert len(logs.notes.take(1_000)) == logs.MOST
     for kind in kinds[:30]:
         fail(kind)
     with meter.measure() as bill:
@@ -144,5 +144,5 @@ def test_a_process_writes_its_errors_down_beside_its_work(root: Operator, settin
 
 def test_records_without_an_exception_are_no_errors_of_this_kind() -> None:
     log.error("A delivery is dead")
-    assert fault_notes.notes.take(10) == []
+    assert logs.notes.take(10) == []
     assert any(isinstance(handler, FaultHandler) for handler in logging.getLogger().handlers)

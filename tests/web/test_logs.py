@@ -18,9 +18,9 @@ from django.test import override_settings
 from delivery.queues.dispatcher import Dispatcher
 from delivery.queues.message_handling import MessageHandler
 from delivery.queues.sender import Sender
+from portal import logs
 from portal.errors import Unavailable
-from portal.logs import request_id
-from portal.logs.json_lines import JsonLines
+from portal.logs import JsonLines
 from proofs.isolation.walk import http_request
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import mails
@@ -183,7 +183,7 @@ TICKET: dict[str, object] = {"title": "It broke", "description": "x", "priority"
 
 def work_off(queues: QueuesInMemory) -> None:
     """Send what is in the outbox, and deliver it, as worker processes do."""
-    assert request_id.current() == ""
+    assert logs.request_id() == ""
     Dispatcher(Sender(queues)).send(rows())
     for queue in range(queues.queues):
         for received in queues.receive(queue, most=10):
