@@ -17,7 +17,7 @@ from django.core.mail import EmailMessage, EmailMultiAlternatives
 from django.core.mail.backends.base import BaseEmailBackend
 
 from delivery.outbox import publisher
-from delivery.outbox.event_types import PAYLOAD_LIMIT, Event, EventType
+from delivery.outbox.publisher import PAYLOAD_LIMIT, Event, EventType
 from delivery.outbox.stored import NO_TENANT, OutboxItem
 from portal import clock
 from portal.dynamo.platform import PLATFORM

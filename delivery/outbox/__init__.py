@@ -1,4 +1,4 @@
 """Keep what is published in the transaction that changes it, and what became of each delivery.
 
-Begin with `event_types.py` (what can be published), `publisher.py` (a row for each change), `outbox_rows.py`.
+Begin with `publisher.py` (types of events, and a row for each change), then `outbox_rows.py`.
 """

@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Final
 
 from delivery.outbox import publisher
-from delivery.outbox.event_types import Event, EventType
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import Event, EventType
 from delivery.outbox.stored import OutboxItem
 from portal import clock
 from portal.dynamo.store import Store

@@ -114,7 +114,7 @@ class OutboxItem(Item):
     """Hold the events of one transaction, and the destinations that have not answered yet.
 
     `tenant_id` is missing in rows that are no tenant's. `tenant` is the JSON of the tenant's id, name and slug;
-    `events` a list of JSON texts, see `event_types.encoded`; `subject` what they are about, "ticket/7". `queues` are
+    `events` a list of JSON texts, see `publisher.encoded`; `subject` what they are about, "ticket/7". `queues` are
     the tenant's queues when it was written.
 
     `open` holds `<index>/<destination>` for each event of the list and each destination that has not answered. It is

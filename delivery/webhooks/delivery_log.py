@@ -19,8 +19,8 @@ from typing import Any, Final
 from django.utils.translation import gettext, gettext_noop
 
 from delivery.outbox import outbox_rows, publisher
-from delivery.outbox.event_types import Event
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import Event
 from delivery.outbox.stored import OutboxItem, outbox_row
 from delivery.webhooks import endpoints
 from delivery.webhooks.endpoints import ChangedEndpoint

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from django.conf import settings
 from django.utils.translation import gettext, gettext_noop
 
-from delivery.outbox.event_types import EventField, EventType, declare_event, declared
+from delivery.outbox.publisher import EventField, EventType, declare_event, declared_types
 from delivery.webhooks import safe_addresses, signatures
 from delivery.webhooks.stored import EndpointItem, SecretItem, endpoint_id, is_endpoint_id
 from portal import clock, plain_text
@@ -69,7 +69,7 @@ TEST: Final = declare_event(
 
 def offered() -> tuple[EventType, ...]:
     """Return the types that an endpoint can subscribe to: all but the test, which each endpoint gets when asked for."""
-    return tuple(kind for kind in declared() if kind != TEST)
+    return tuple(kind for kind in declared_types() if kind != TEST)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 
 from delivery.outbox import publisher
-from delivery.outbox.event_types import EventField, EventType
+from delivery.outbox.publisher import EventField, EventType
 from delivery.outbox.stored import OutboxItem
 from delivery.webhooks import (
     delivering,  # noqa: F401  # declares the stored reasons that are shown here

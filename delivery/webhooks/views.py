@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from delivery.outbox.event_types import ENVELOPE
+from delivery.outbox.publisher import ENVELOPE
 from delivery.queues import holds
 from delivery.webhooks import delivery_log, endpoints, presenters
 from delivery.webhooks.forms import EndpointForm, SendSinceForm, VersionForm

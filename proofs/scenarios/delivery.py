@@ -20,7 +20,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Final
 
-from delivery.outbox import destinations, event_types, outbox_rows, publisher
+from delivery.outbox import destinations, outbox_rows, publisher
 from delivery.outbox.destinations import Outcome
 from delivery.outbox.outbox_rows import CERTAINLY_ANSWERED, Work
 from delivery.outbox.stored import SHARDS, row_parts
@@ -52,7 +52,7 @@ _OF_TEXTS: Final = {"comment": "ticket.commented", "note": "ticket.note_added"}
 
 def write(told: Journal, seed: int, *, tenants: list[str], events: int) -> None:
     """Change tickets until so many have been changed, each change announced to the receiver."""
-    subscribed = {kind.name: (DESTINATION,) for kind in event_types.declared()}
+    subscribed = {kind.name: (DESTINATION,) for kind in publisher.declared_types()}
     desks = load.desks(tenants)
     for desk in desks:
         desk.customer, desk.agent = (replace(who, subscriptions=subscribed) for who in (desk.customer, desk.agent))

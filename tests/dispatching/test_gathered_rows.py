@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from delivery.outbox import gathering, outbox_rows
-from delivery.outbox.event_types import EventType
 from delivery.outbox.gathering import RowGroup
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import EventType
 from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.queues.dispatcher import Dispatcher, Sweeper
 from delivery.queues.limits import DeliveryLimits

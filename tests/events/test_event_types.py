@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from delivery.outbox import event_types
-from delivery.outbox.event_types import PAYLOAD_LIMIT, Event, EventField, EventType
+from delivery.management.commands import event_document
+from delivery.outbox import publisher
+from delivery.outbox.publisher import PAYLOAD_LIMIT, Event, EventField, EventType
 from portal.errors import Invalid
 
 TEXT = EventField("text", "text", "anything", "x")
@@ -25,14 +26,14 @@ def test_the_page_of_events_is_made_from_the_declarations() -> None:
     wanted = subprocess.run(
         command, env={**os.environ, "DEBUG": "1"}, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
-    assert (settings.BASE_DIR / event_types.PATH).read_text() == wanted, (
-        f"run: manage.py event_document > {event_types.PATH}"
+    assert (settings.BASE_DIR / event_document.PATH).read_text() == wanted, (
+        f"run: manage.py event_document > {event_document.PATH}"
     )
 
 
-@pytest.mark.parametrize("kind", event_types.declared(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", publisher.declared_types(), ids=lambda kind: kind.name)
 def test_each_type_is_on_the_page_with_its_version_and_fields(kind: EventType) -> None:
-    page = event_types.document()
+    page = event_document.document()
     section = page.partition(f"## `{kind.name}`, version {kind.version}\n")[2].partition("\n## ")[0]
     assert kind.summary in section
     assert all(f"| `{field.name}` | {field.type} |" in section for field in kind.fields)
@@ -48,26 +49,26 @@ def test_a_payload_has_the_declared_fields_and_no_others(data: dict[str, Any]) -
 
 def test_an_unknown_type_is_a_sentence() -> None:
     with pytest.raises(Invalid, match=r"There is no event type “ticket\.exploded”"):
-        event_types.find("ticket.exploded")
+        publisher.event_type("ticket.exploded")
 
 
 def test_a_type_cannot_be_declared_in_two_ways() -> None:
-    taken = event_types.declared()[0]
-    assert event_types.declare_event(taken) is taken
+    taken = publisher.declared_types()[0]
+    assert publisher.declare_event(taken) is taken
     with pytest.raises(ValueError, match="declared twice"):
-        event_types.declare_event(EventType(taken.name, taken.version + 1, taken.summary, taken.fields))
+        publisher.declare_event(EventType(taken.name, taken.version + 1, taken.summary, taken.fields))
 
 
 @pytest.mark.parametrize("name", ["", "ticket", "Ticket.created", "ticket.created.twice", "ticket created", "#.#"])
 def test_a_name_is_two_words_with_a_dot(name: str) -> None:
     with pytest.raises(ValueError, match="no name of an event type"):
-        event_types.declare_event(EventType(name, 1, "", ()))
+        publisher.declare_event(EventType(name, 1, "", ()))
 
 
 def test_a_payload_may_have_256_kb_and_no_byte_more() -> None:
-    frame = len(event_types.encoded(Event(KIND, {"text": ""}, 1)).encode())
-    event_types.encoded(Event(KIND, {"text": "x" * (PAYLOAD_LIMIT - frame)}, 1))
+    frame = len(publisher.encoded(Event(KIND, {"text": ""}, 1)).encode())
+    publisher.encoded(Event(KIND, {"text": "x" * (PAYLOAD_LIMIT - frame)}, 1))
     with pytest.raises(Invalid, match="at most 262,144"):
-        event_types.encoded(Event(KIND, {"text": "x" * (PAYLOAD_LIMIT - frame + 1)}, 1))
+        publisher.encoded(Event(KIND, {"text": "x" * (PAYLOAD_LIMIT - frame + 1)}, 1))
     with pytest.raises(Invalid):
-        event_types.encoded(Event(KIND, {"text": "\u00e4" * (PAYLOAD_LIMIT // 2)}, 1))  # bytes, not characters
+        publisher.encoded(Event(KIND, {"text": "\u00e4" * (PAYLOAD_LIMIT // 2)}, 1))  # bytes, not characters

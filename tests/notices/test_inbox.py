@@ -12,8 +12,8 @@ import pytest
 from django.core import mail
 
 from delivery.outbox import publisher
-from delivery.outbox.event_types import Event, EventField, EventType
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import Event, EventField, EventType
 from portal import clock
 from portal.dynamo import meter
 from portal.dynamo.store import Transaction

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from delivery.outbox import event_types
+from delivery.outbox import publisher
 from delivery.outbox.stored import OUTBOX
 from portal import clock
 from portal.dynamo import meter
@@ -239,7 +239,7 @@ def test_the_longest_texts_that_a_ticket_takes_can_be_told(world: World, alice: 
 def test_an_event_that_is_too_large_is_a_sentence_and_what_was_typed_is_kept(
     world: World, alice: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_types, "PAYLOAD_LIMIT", 300)
+    monkeypatch.setattr(publisher, "PAYLOAD_LIMIT", 300)
     typed = {"title": "Long", "description": "word " * 100, "priority": "low", "request_id": changing.new_request_id()}
     page = world.browser("alice", "acme").send("/tickets/new/", typed)
     assert page.status_code == 422

@@ -9,8 +9,7 @@ import pytest
 from django.core import mail
 
 from delivery.outbox import outbox_rows
-from delivery.outbox.event_types import Event, EventField, EventType
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, EventField, EventType, publish
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict

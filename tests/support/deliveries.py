@@ -8,8 +8,8 @@ from itertools import count
 
 from delivery.outbox import destinations, publisher
 from delivery.outbox.destinations import Outcome
-from delivery.outbox.event_types import Event, EventField, EventType
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import Event, EventField, EventType
 from delivery.outbox.stored import OutboxItem, outbox_row, row_parts
 from delivery.queues.queue_transport import Message, Received
 from delivery.queues.stored import DEAD_DELIVERIES, DeadDeliveryItem

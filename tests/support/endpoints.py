@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from delivery.outbox import event_types, outbox_rows, publisher
+from delivery.outbox import outbox_rows, publisher
 from delivery.outbox.destinations import Outcome, deliver_for
-from delivery.outbox.event_types import Event, EventField, EventType
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import Event, EventField, EventType
 from delivery.outbox.stored import OUTBOX, OutboxItem
 from delivery.webhooks import endpoints
 from delivery.webhooks.endpoints import EndpointChoice
@@ -20,10 +20,10 @@ from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tests.support.commands import everything
 
-PARCEL = event_types.declare_event(
+PARCEL = publisher.declare_event(
     EventType("parcel.sent", 1, "A parcel was sent.", (EventField("weight", "number", "Its weight in grams.", 250),))
 )
-LETTER = event_types.declare_event(
+LETTER = publisher.declare_event(
     EventType("parcel.lost", 2, "A parcel was lost.", (EventField("weight", "number", "Its weight in grams.", 250),))
 )
 URL = "https://hooks.example.com/in"

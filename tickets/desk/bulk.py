@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from django.utils.translation import gettext as _
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction, chunked

@@ -13,8 +13,7 @@ from typing import Any, Final, cast
 
 from django.utils.translation import gettext as _
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from portal import clock
 from portal.dynamo.meter import item_size
 from portal.dynamo.retry import retrying

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from delivery.outbox.stored import OutboxItem
 from portal import clock
 from portal.dynamo.client import alongside

@@ -7,8 +7,7 @@ from typing import Any, Final, cast
 
 from django.utils.translation import gettext as _
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish, publish_after
+from delivery.outbox.publisher import Event, publish, publish_after
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.retry import retrying

@@ -22,8 +22,7 @@ from typing import Any, Final, Protocol
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import TRANSACTION_LIMIT, Transaction, chunked

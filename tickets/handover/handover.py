@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext
 
-from delivery.outbox.event_types import Event
+from delivery.outbox.publisher import Event
 from portal import clock
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction, chunked

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from delivery.outbox import gathering
 from delivery.outbox.destinations import Outcome
-from delivery.outbox.event_types import EventType
 from delivery.outbox.gathering import RowGroup
 from delivery.outbox.outbox_rows import Work
+from delivery.outbox.publisher import EventType
 from portal import clock, plain_text
 from portal.dynamo.store import Store
 from portal.errors import NotFound

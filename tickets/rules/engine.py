@@ -23,9 +23,8 @@ from typing import Any, Final
 from django.utils.translation import gettext_noop
 
 from delivery.outbox.destinations import Outcome
-from delivery.outbox.event_types import Event
 from delivery.outbox.outbox_rows import Work
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from delivery.outbox.stored import row_parts
 from portal import clock
 from portal.dynamo.client import alongside

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext_noop
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from delivery.timers import due
 from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Condition, Transaction

@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar
 
 from django.utils.translation import gettext as _
 
-from delivery.outbox.event_types import Event
-from delivery.outbox.publisher import publish
+from delivery.outbox.publisher import Event, publish
 from delivery.timers import due
 from portal import clock
 from portal.dynamo.retry import retrying

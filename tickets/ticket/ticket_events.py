@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext_noop
 
-from delivery.outbox.event_types import Event, EventField, EventType, declare_event
+from delivery.outbox.publisher import Event, EventField, EventType, declare_event
 from tenants.tenancy.context import TenantContext
 from tickets.ticket.fields import (
     ASSIGNEE,
