@@ -28,9 +28,8 @@ from portal.errors import Conflict
 from portal.web import locales
 from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)

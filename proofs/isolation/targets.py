@@ -21,8 +21,7 @@ from tenants.membership.members import Member
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import MEMBER_ROLES
+from tenants.tenancy.context import MEMBER_ROLES, TenantContext
 from tenants.tenancy.stored import TenantItem, TenantStatus
 from tickets.articles import articles
 from tickets.attachments.stored import FILE_PREFIX

@@ -19,8 +19,7 @@ from portal.errors import Conflict, Invalid, NotFound, Unavailable
 from proofs import cleanup
 from proofs.forked import Journal
 from proofs.harness import LEASE_SECONDS, count
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.desk import bulk, changing, commenting, creating
 from tickets.desk.changing import TicketState
 from tickets.ticket import stored

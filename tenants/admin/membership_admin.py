@@ -36,9 +36,8 @@ from tenants.sign_in import accounts
 from tenants.sign_in.forms import UnambiguousAddressField
 from tenants.sign_in.impersonation_session import VISIT, Impersonation
 from tenants.tenancy import access_middleware, tenant_directory
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import page_for_mail
-from tenants.tenancy.roles import Role
 
 NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 MOST: Final = 20  # owners of one desk who are told: each mail is a member of the transaction

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from django.utils.translation import gettext_noop as _
 
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 
 
 class Scope(StrEnum):

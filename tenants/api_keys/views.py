@@ -19,8 +19,8 @@ from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import ApiKeyItem
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 
 SOON: Final = timedelta(days=7)
 

@@ -21,8 +21,8 @@ from tenants.audit_trail.browsing import TrailFilter, TrailPage, TrailRow
 from tenants.audit_trail.chain import Head
 from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import AuditAction, AuditEntry
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 
 
 class AuditFilterForm(forms.Form):

@@ -30,8 +30,7 @@ from tenants.membership import auditors
 from tenants.membership.stored import MEMBERS, AuditorItem, MemberItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 
 PAGE_SIZE: Final = 10  # members; each costs the page some two units, and the file has them all
 _ROWS: Final = 100  # of the trail that are read about a member of a page

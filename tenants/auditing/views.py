@@ -29,8 +29,8 @@ from tenants.auditing import access_review, audit_export
 from tenants.lifecycle import certificates
 from tenants.membership import auditors, invitation_views, past_roster
 from tenants.membership.stored import AuditorItem
+from tenants.tenancy.context import MEMBER_ROLES, Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 
 class EndForm(forms.Form):

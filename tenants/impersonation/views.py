@@ -10,8 +10,8 @@ from django.utils.http import urlencode
 from portal.web.access import for_auditors, leads_out, member, on_get, on_post, public, unlimited
 from tenants.impersonation import impersonating
 from tenants.sign_in import impersonation_session
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 
 
 @for_auditors

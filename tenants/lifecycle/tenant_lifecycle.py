@@ -27,7 +27,7 @@ from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import UniqueItem
 from tenants.tenancy import placements, tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import MOST_SHARDS, TenantItem, TenantStatus, slug_key
 
 _PLAN = re.compile(r"[a-z0-9-]{1,40}\Z")

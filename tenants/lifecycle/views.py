@@ -29,9 +29,8 @@ from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDem
 from tenants.membership import invitations, members
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import LANGUAGE, TenantContext
+from tenants.tenancy.context import LANGUAGE, Role, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of, locale_of
-from tenants.tenancy.roles import Role
 
 
 @member(Role.OWNER)

@@ -26,7 +26,7 @@ from tenants.membership.stored import InvitedItem, InviteItem, InviteLinkItem, i
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 _INVITER: Final = "right of the inviter"  # names a member of a transaction

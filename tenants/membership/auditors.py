@@ -29,9 +29,8 @@ from tenants.membership.stored import AuditorItem, InviteItem
 from tenants.sign_in import accounts, suppressed_addresses
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import folded
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
-from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem, TenantStatus
 
 LONGEST: Final = timedelta(days=90)  # of an access, from the moment at which its end is chosen

@@ -28,8 +28,7 @@ from tenants.membership import invitations, members, own_profile
 from tenants.membership.members import AtHand, ListedMember
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import folded
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import MEMBER_ROLES, Role
+from tenants.tenancy.context import MEMBER_ROLES, Role, TenantContext
 
 Choice = tuple[str, Any]
 

@@ -29,9 +29,8 @@ from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import NewAccountForm
 from tenants.tenancy import context
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, absolute_url, actor_of, enter_desk, refusal_told, start_session
-from tenants.tenancy.roles import Role
 
 
 @member(Role.ADMIN)

@@ -49,9 +49,8 @@ from tenants.membership.stored import (
 )
 from tenants.sign_in import accounts, suppressed_addresses
 from tenants.sign_in.stored import ThrottleItem, attempts_key, folded
-from tenants.tenancy.context import TenantContext, for_system
+from tenants.tenancy.context import Role, TenantContext, for_system
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
-from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
 
 LIFETIME: Final = timedelta(days=7)  # of an invitation and its link

@@ -30,9 +30,8 @@ from tenants.membership.stored import InviteItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.passwords import RESET_LINKS
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import page_for_mail
-from tenants.tenancy.roles import Role
 
 SUBJECT_NAME_LIMIT: Final = 60  # characters of a tenant's name in a subject
 INVITER_NAME_LIMIT: Final = 60  # characters of the inviter's name in a mail

@@ -34,8 +34,7 @@ from tenants.membership.members import ListedMember, Member
 from tenants.membership.stored import MemberItem
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.stored import MembershipItem, TenantItem
 
 # Names of members of a transaction.

@@ -21,8 +21,8 @@ from tenants.membership.forms import RoleForm
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.members import AtHand
 from tenants.membership.past_roster import RestoredMember
+from tenants.tenancy.context import MEMBER_ROLES, Role
 from tenants.tenancy.request import TenantRequest, actor_of, unpin_tenant
-from tenants.tenancy.roles import MEMBER_ROLES, Role
 
 FEW: Final = 12  # members that need no search
 

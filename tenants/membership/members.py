@@ -21,9 +21,8 @@ from tenants.membership.stored import MemberByName, MemberItem
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import Profile
 from tenants.tenancy import context
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.personal_data import DeskPerson, NewName, PersonalData, PersonalPlace
-from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import MembershipItem
 
 PLACE: Final = "member"  # what a membership is called where a person is looked for

@@ -26,8 +26,7 @@ from tenants.membership import member_changes, members, seats
 from tenants.membership.members import Member
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 
 MOST: Final = 50  # members who are restored at once
 _JOINED: Final = (AuditAction.MEMBER_ADDED, AuditAction.INVITATION_ACCEPTED)

@@ -16,8 +16,8 @@ from portal.web.conflicts import put_on_stored
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
 from tenants.sign_in.accounts import Profile
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import SignedInRequest, TenantRequest, actor_of, locale_of
-from tenants.tenancy.roles import Role
 
 
 @signed_in

@@ -29,7 +29,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditEntry
 from tenants.membership.stored import InviteItem, MemberItem
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import TenantItem
 
 # Members of the transaction that depend on what was counted.

@@ -19,7 +19,7 @@ from portal.schema.row_forms import Check, RowForm
 from tenants.audit_trail.stored import AUDIT
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.stored import USERS, email_key, folded
-from tenants.tenancy.roles import MEMBER_ROLES
+from tenants.tenancy.context import MEMBER_ROLES
 from tenants.tenancy.stored import MEMBERSHIPS
 
 INVITES = Table("Tenants.Invites", "tenant", "tenant_id", "invite_id")

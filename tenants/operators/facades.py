@@ -32,7 +32,7 @@ from tenants.membership.stored import InviteItem, MemberItem
 from tenants.sign_in import accounts, session_lifecycle
 from tenants.sign_in.stored import AccountItem, DisabledAccount, user_key
 from tenants.tenancy import placements, tenant_directory
-from tenants.tenancy.roles import MEMBER_ROLES
+from tenants.tenancy.context import MEMBER_ROLES
 from tenants.tenancy.stored import DirectoryItem, MembershipItem, TenantItem, TenantStatus
 
 if TYPE_CHECKING:  # only the stubs know what it is generic in

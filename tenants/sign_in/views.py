@@ -33,8 +33,8 @@ from tenants.sign_in.accounts import User
 from tenants.sign_in.forms import NewPasswordForm, PasswordChangeForm, PasswordResetForm, SignInForm
 from tenants.sign_in.passwords import RESET_LINKS
 from tenants.tenancy import access_middleware, context
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import SignedInRequest, absolute_url, actor_of, enter_desk, pin_tenant
-from tenants.tenancy.roles import Role
 
 
 @unlimited

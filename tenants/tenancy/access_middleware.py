@@ -46,9 +46,8 @@ from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
 from tenants.tenancy import admission, context, template_context
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import ENTERING, WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
-from tenants.tenancy.roles import Role
 
 AUDITORS_PAGE: Final = "tenants:evidence"  # the first one
 LOOK_SECONDS: Final = 900  # for which a look at a page is in the audit trail once

@@ -12,8 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 
 from portal.web import desk_prefix, locales, price_presenters
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 
 
 @dataclass(frozen=True)

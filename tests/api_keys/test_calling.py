@@ -25,7 +25,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import TENANTS
 from tests.desk.test_cost import _watching
 from tests.support.api_client import ApiClient

@@ -20,7 +20,7 @@ from tenants.api_keys.stored import ApiKeyItem
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.api_keys import alter, make_key
 from tests.support.commands import everything
 from tests.support.racing import succeed

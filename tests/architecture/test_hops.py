@@ -21,7 +21,7 @@ from portal.streams import poller
 from tenants.audit_trail.recording import Actor
 from tenants.membership import invitations
 from tenants.sign_in.accounts import new_id
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.api_client import api_client
 from tests.support.operators import Operator, make_operator
 from tests.support.world import Browser, World

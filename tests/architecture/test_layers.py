@@ -330,7 +330,7 @@ def test_the_rules_know_what_is_wrong(module: str, source: str) -> None:
             "tickets.desk.views",
             "from tenants.tenancy.request import TenantRequest\nfrom django.http import HttpResponse",
         ),
-        ("tenants.audit_trail.views", "from tenants.tenancy import roles"),
+        ("tenants.audit_trail.views", "from tenants.tenancy import context"),
         ("tickets.desk.presenters", "from django.urls import reverse"),
         ("tickets.desk.bulk", "from portal.dynamo import cursor\nfrom portal.errors import Invalid"),
         (

@@ -144,7 +144,7 @@ _KILLED = """
 import os, signal
 from portal.dynamo.store import Store
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tickets.attachments import attachments
 from tickets.desk import commenting
 tenant = context.of_tenant(tenant_directory.get("{tenant}"), role=Role.AGENT, user_id="{user}", user_name="Bob")

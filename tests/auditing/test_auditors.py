@@ -18,7 +18,7 @@ from tenants.impersonation import impersonating
 from tenants.membership import accepting, auditors, invitations, mails, member_changes, members, past_roster
 from tenants.sign_in import accounts, impersonation_session
 from tenants.tenancy import access_middleware, context
-from tenants.tenancy.roles import MEMBER_ROLES, Role
+from tenants.tenancy.context import MEMBER_ROLES, Role
 from tenants.tenancy.stored import MembershipItem, TenantItem
 from tests.desk.test_cost import spent
 from tests.isolation.test_outsider import API_CALLS, FORM, ROUTES, SECRET, acme, filled

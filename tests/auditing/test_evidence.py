@@ -26,7 +26,7 @@ from tenants.auditing.verify_audit_export import EvidenceFault
 from tenants.lifecycle import certificates
 from tenants.membership import member_changes
 from tenants.membership.stored import MemberItem
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.auditing.test_auditors import audit, sentences
 from tests.support.api_keys import make_key
 from tests.support.commands import run

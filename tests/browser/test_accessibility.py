@@ -23,7 +23,7 @@ from tenants.membership import invitations, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts, attempt_limits
 from tenants.tenancy import admission
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import WAYS, audit, layout, show
 from tests.browser.test_nothing_is_lost import give_address_to_globex

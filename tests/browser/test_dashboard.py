@@ -12,7 +12,7 @@ from portal import clock
 from portal.streams import stored as stream_keys
 from portal.streams.stored import WatermarkItem
 from portal.streams.worker import WORKER
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import NARROW, TOO_WIDE, WIDE, audit, layout
 from tests.support import folding

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from portal import clock
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.browser.conftest import NewPage, Witness, is_at
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from portal.errors import Conflict, Forbidden, NotFound
 from tenants.audit_trail.recording import Actor
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.world import World
 from tickets.bulk_jobs import bulk_job, bulk_requests

@@ -12,8 +12,7 @@ import pytest
 from portal import clock
 from portal.errors import Invalid
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support import outbox
 from tests.support.commands import run
 from tests.support.folding import Follower, kept_counts, numbers, recounted

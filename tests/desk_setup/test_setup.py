@@ -12,7 +12,7 @@ from portal.dynamo import meter
 from portal.errors import Conflict, Invalid
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.desk.test_cost import IDENTITY, VIEWS, spent
 from tests.support.world import World
 from tickets.desk_setup import setup

@@ -12,7 +12,7 @@ import pytest
 from portal import clock
 from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.commands import everything, run
 from tests.support.world import World
 from tickets.data import exporting, import_rows

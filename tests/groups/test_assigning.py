@@ -11,8 +11,7 @@ import pytest
 from portal.dynamo import meter
 from portal.errors import Throttled
 from tenants.membership import member_changes
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support import defined
 from tests.support.world import World
 from tickets.desk import changing, creating, many, timelines

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import defined
 from tests.support.folding import Follower
 from tests.support.world import Browser, World

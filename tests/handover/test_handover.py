@@ -9,7 +9,7 @@ from django.utils.html import strip_tags
 
 from tenants.audit_trail import browsing
 from tenants.membership import member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import folding
 from tests.support.world import World
 from tickets.desk import changing

@@ -26,7 +26,7 @@ from tenants.membership import mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import used_desk
 from tests.support.commands import in_pool
 from tests.support.data_model import below, models

@@ -23,7 +23,7 @@ from portal.web.access import Access
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import invitations
 from tenants.sign_in import accounts
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.desk.test_cost import _watching
 from tests.public_form.conftest import open_form
 from tests.support import embedded

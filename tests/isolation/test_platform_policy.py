@@ -24,7 +24,7 @@ from tenants.membership.stored import MEMBERS
 from tenants.sign_in import factors
 from tenants.sign_in.stored import FACTORS
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import DIRECTORY
 from tests.operators.test_admin_pages import paths
 from tests.support.admin_example import in_the_admin

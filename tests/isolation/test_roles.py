@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.isolation.test_outsider import MEMBER_ROUTES, filled
 from tests.support import embedded
 from tests.support.world import World

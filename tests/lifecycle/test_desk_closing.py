@@ -18,7 +18,7 @@ from tenants.lifecycle import closing_mails, desk_closing, tenant_lifecycle
 from tenants.membership import mails, member_changes, own_profile
 from tenants.sign_in.accounts import Profile
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import mailing
 from tests.support.api_client import api_client
 from tests.support.commands import run

@@ -16,8 +16,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_settings
 from tenants.membership import member_changes, members
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.template_context import DESK_PAGES
 from tests.support.world import World
 

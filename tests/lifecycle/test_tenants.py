@@ -9,7 +9,7 @@ import pytest
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.world import Browser, World
 
 COMMENT = "/tickets/1/comment/"

@@ -22,7 +22,7 @@ from portal.dynamo import meter
 from portal.dynamo.placement import Location, Placement
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.desk.test_cost import IDENTITY, _watching
 from tests.support import embedded
 from tests.support.folding import Follower

@@ -20,8 +20,7 @@ from tenants.membership import accepting, invitations, mails, member_changes, me
 from tenants.membership.invitations import SentInvite
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import AccountItem, user_key
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support.commands import run
 from tests.support.racing import succeed
 from tests.support.stored import put_all

@@ -9,7 +9,7 @@ import pytest
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes, members
 from tenants.membership.stored import MemberItem
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.racing import succeed
 from tests.support.stored import put_all
 from tests.support.world import World

@@ -11,8 +11,7 @@ from tenants.lifecycle import tenant_lifecycle
 from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import member_changes, members, past_roster
 from tenants.sign_in import accounts
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.desk.test_cost import spent
 from tests.support.commands import run
 from tests.support.operators import text_of

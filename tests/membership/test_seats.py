@@ -22,7 +22,7 @@ from tenants.membership.accepting import InviteOffer
 from tenants.membership.invitations import InviteOutcome
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.operators import Operator, make_operator, tenant_url, text_of, trail
 from tests.support.racing import succeed
 from tests.support.world import PASSWORD, World

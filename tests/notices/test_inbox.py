@@ -21,7 +21,7 @@ from portal.schema import keys
 from tenants.audit_trail.recording import Actor
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailKind
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.desk.test_cost import IDENTITY, spent
 from tests.notices.conftest import Minute
 from tests.notices.test_telling import carry, say

@@ -146,7 +146,7 @@ def test_the_profile_leads_to_the_choices_of_each_desk(desk: World) -> None:
 
 
 def test_choices_survive_another_role_and_end_with_the_membership(desk: World) -> None:
-    from tenants.tenancy.roles import Role
+    from tenants.tenancy.context import Role
 
     bob, tenant_id = desk.context("bob", "acme"), desk.tenants["acme"].tenant_id
     mail_choices.choose(bob.repository, bob.user_id, set())

@@ -17,8 +17,7 @@ from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.notices.conftest import Minute
 from tests.support import deliveries, mailing
 from tests.support.mailing import RefusingBackend

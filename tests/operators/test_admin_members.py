@@ -6,7 +6,7 @@ from functools import partial
 
 from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.membership import member_changes, members
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.operators import Operator, calls, membership_url, text_of
 from tests.support.racing import succeed, which_succeed
 from tests.support.world import World

@@ -28,7 +28,7 @@ from portal.version_number import VERSION
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction
 from tenants.membership import invitations
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import DirectoryItem
 from tenants.tenancy.tenant_directory import TENANTS
 from tests.isolation.test_outsider import OPERATOR_ROUTES, filled

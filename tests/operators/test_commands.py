@@ -22,7 +22,7 @@ from tenants.audit_trail.stored import AUDIT
 from tenants.membership import invitations, members
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.engine_plugin import NOWHERE
 from tests.support import commands
 from tests.support.commands import Ended, everything, run

@@ -23,7 +23,7 @@ from tenants.impersonation import impersonating
 from tenants.membership import mails, member_changes
 from tenants.operators import content_access
 from tenants.sign_in.stored import USERS
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.isolation.test_outsider import OPERATOR_ROUTES
 from tests.support import used_desk
 from tests.support.commands import everything

@@ -13,7 +13,7 @@ from portal.schema import registry
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
 from tenants.membership import invitations, mail_choices, member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.api_client import ApiClient
 from tests.support.api_keys import alter, make_key
 from tests.support.commands import everything, run

@@ -15,7 +15,7 @@ from tenants.audit_trail.recording import SYSTEM, Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import used_desk
 from tests.support.commands import everything, run
 from tests.support.operators import text_of

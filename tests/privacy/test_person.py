@@ -19,7 +19,7 @@ from tenants.audit_trail.recording import SYSTEM, Actor, AuditAction, AuditEntry
 from tenants.audit_trail.stored import AUDIT
 from tenants.impersonation.impersonating import ENTITY, READING
 from tenants.membership import invitations, member_changes, past_roster
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.privacy.test_person_pages import erased
 from tests.privacy.test_person_pages import searched as searched_whole
 from tests.support.api_client import api_client

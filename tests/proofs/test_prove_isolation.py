@@ -29,9 +29,8 @@ from proofs.isolation.walk.http_request import Route, api_routes, argument, rout
 from proofs.isolation.walk.portal_tricks import PASSES
 from tenants.sign_in.accounts import User
 from tenants.tenancy import context, request_identity, tenant_directory
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request_identity import Ids
-from tenants.tenancy.roles import Role
 from tenants.tenancy.stored import DIRECTORY, MembershipItem, TenantItem
 from tests.support.commands import Ended, run
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view

@@ -30,7 +30,7 @@ from proofs.isolation.transport import Wire
 from proofs.isolation.walk import http_attack
 from tenants.membership import member_changes
 from tenants.sign_in import accounts
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import commands
 from tests.support.proving import plan, prove, quick, reported, stored, three
 from tests.support.waiting import wait_until

@@ -20,7 +20,7 @@ from django.test import Client, override_settings
 from delivery.outbox.stored import OUTBOX
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy import context
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.outbox import rows

@@ -32,7 +32,7 @@ from tenants.lifecycle import desk_settings
 from tenants.membership import member_changes, own_profile
 from tenants.membership.mail_choices import MailedReport
 from tenants.sign_in.accounts import Profile
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import TenantItem
 from tests.desk.test_cost import IDENTITY, spent
 from tests.isolation_runs.test_isolation_runs import REPORT

@@ -11,8 +11,7 @@ from tenants.audit_trail import browsing
 from tenants.audit_trail.browsing import TrailFilter
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support import racing
 from tests.support.world import World
 from tickets.requesters import bounced_addresses, requester_changes, requester_list, requesters

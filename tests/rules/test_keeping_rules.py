@@ -12,8 +12,7 @@ from portal.errors import Forbidden, Invalid, NotFound, Overtaken
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support.world import World
 from tickets.rules import definition, rule_changes
 from tickets.rules.stored import RuleItem

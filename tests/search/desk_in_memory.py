@@ -9,8 +9,7 @@ from typing import Any
 from portal.dynamo.client import Item
 from portal.dynamo.store import Store
 from tenants.membership.stored import MemberItem
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.search.memory_store import ACME, MemoryStore
 from tickets.search import index_lookup, stored
 from tickets.search.index import fragments, postings, publishing

@@ -9,7 +9,7 @@ import pytest
 
 from portal.dynamo import meter
 from tenants.membership.members import ListedMember
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.search.desk_in_memory import MemoryDesk
 from tests.support.operators import text_of
 from tests.support.world import World

@@ -11,8 +11,7 @@ import pytest
 
 from portal import clock
 from portal.dynamo import meter
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.desk import changing, lists
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status

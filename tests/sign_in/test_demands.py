@@ -11,7 +11,7 @@ from django.core import mail
 from tenants.audit_trail.recording import Actor
 from tenants.lifecycle import desk_settings
 from tenants.sign_in import factors
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.sign_in.test_changing import add_app, is_signed_in, text_of
 from tests.support import commands
 from tests.support.api_client import api_client

@@ -16,8 +16,7 @@ from portal import clock
 from portal.dynamo import fencing, meter
 from portal.dynamo.transaction import TRANSACTION_LIMIT
 from tenants.audit_trail.recording import Actor
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support import outbox
 from tests.support.targets import HOUR, set_targets
 from tests.support.world import World

@@ -27,7 +27,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import TenantItem
 from tests.support import embedded
 from tests.support.world import World

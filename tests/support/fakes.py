@@ -12,8 +12,7 @@ from portal.dynamo import client
 from portal.dynamo.models import ByIndex
 from portal.dynamo.store import Page
 from portal.schema import registry
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.ticket import stored
 from tickets.ticket.fields import Status
 

@@ -20,7 +20,7 @@ from proofs.isolation.data_attack import AttackPlan
 from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
 from proofs.isolation.walk.http_request import api_routes, routes
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support import commands, embedded
 from tests.support.articles import published
 from tests.support.commands import Ended

@@ -52,8 +52,7 @@ from tenants.membership import accepting, auditors, mail_choices, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.stored import UnreachedItem
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.stored import PLACED, DirectoryItem, placed_key
 from tests.attachments.pictures import encoded
 from tests.support import archives, embedded, mailing

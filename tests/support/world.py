@@ -22,8 +22,7 @@ from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import request_identity
-from tenants.tenancy.context import TenantContext, enter, page_mark_of
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext, enter, page_mark_of
 from tenants.tenancy.stored import TENANTS, TenantItem
 from tests.support import engine_memory
 from tickets.desk import creating

@@ -13,8 +13,7 @@ from portal import clock
 from portal.web import locales
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.operators import text_of

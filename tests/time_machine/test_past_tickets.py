@@ -14,8 +14,7 @@ from portal.errors import Invalid, NotFound
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
 from tenants.sign_in import accounts
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tests.support import embedded
 from tests.support.world import World
 from tickets.desk import bulk, changing, commenting, creating, timelines

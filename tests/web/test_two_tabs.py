@@ -15,7 +15,7 @@ from tenants.api_keys.key_changes import KeyChoice
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import members
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.endpoints import SETTINGS, endpoint
 from tests.support.world import Browser, World
 from tickets.articles import article_changes, sections

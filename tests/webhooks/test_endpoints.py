@@ -16,7 +16,7 @@ from portal.schema import keys
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.support.commands import everything
 from tests.support.endpoints import URL, endpoint
 from tests.support.stored import put_all

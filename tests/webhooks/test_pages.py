@@ -19,7 +19,7 @@ from delivery.webhooks.stored import DeliveryItem
 from portal import clock
 from portal.dynamo import meter
 from tenants.audit_trail.recording import SYSTEM, Actor
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tests.desk.test_cost import _watching
 from tests.support.endpoints import SETTINGS, URL, endpoint, log_of, rows, tell, work_off
 from tests.support.receivers import Receiver, answering, listening

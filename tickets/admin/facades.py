@@ -14,7 +14,7 @@ from portal.nosql.planner.facade import Facade
 from portal.nosql.planner.patterns import CustomListing, Get, Query, ResultPage
 from portal.schema import keys
 from tenants.tenancy import context, placements, tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tickets.counting import dead_letters
 from tickets.counting import stored as counting_keys
 from tickets.counting.stored import DeadLetterItem

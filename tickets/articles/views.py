@@ -16,8 +16,8 @@ from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
 from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer, put_on_stored
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
 from tickets.articles.articles import Text
 from tickets.articles.catalogue import Section

@@ -20,8 +20,7 @@ from portal.dynamo.retry import retrying
 from portal.errors import ConditionFailed, Conflict, NotFound
 from portal.objects.object_store import ObjectStore
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.attachments import attachments, downloads, file_types, scanning, stored, thumbnail
 from tickets.ticket import stored as tickets
 from tickets.ticket.stored import ActivityItem, DetailItem, FileMap

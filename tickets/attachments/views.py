@@ -18,9 +18,8 @@ from portal.web.client_address import client_address
 from portal.web.heavy_work import heavy
 from tenants.sign_in import attempt_limits
 from tenants.sign_in.attempt_limits import AttemptLimit
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.attachments import attachments, downloads, presenters, previews, removing
 from tickets.attachments.attachments import Upload
 

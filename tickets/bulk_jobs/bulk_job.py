@@ -28,8 +28,7 @@ from portal.errors import ConditionFailed, Conflict, Invalid, NotFound, Transact
 from tenants.api_keys import key_authentication, key_changes
 from tenants.membership import members
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.bulk_jobs import bulk_requests, stored
 from tickets.bulk_jobs.bulk_requests import CANCELLED, CHANGING, DONE, FAILED, KEPT_SECONDS, ListedTickets, PartOutcome
 from tickets.bulk_jobs.stored import BulkJobItem, BulkPartItem, PastBulkItem

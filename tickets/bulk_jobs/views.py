@@ -21,9 +21,8 @@ from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests, presenters
 from tickets.bulk_jobs.bulk_requests import Job, ListedTickets
 from tickets.bulk_jobs.forms import BulkEditForm

@@ -7,8 +7,8 @@ from django.shortcuts import redirect
 
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_post
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.checklists import ticking
 from tickets.desk import changing
 from tickets.ticket.checklists import Tick

@@ -8,8 +8,8 @@ from django.shortcuts import render
 from portal.errors import Invalid
 from portal.web.access import member, on_get
 from portal.web.views import csv_file
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.costs import presenters, statement
 
 

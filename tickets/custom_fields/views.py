@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import costs, member, on_get, on_post
 from portal.web.conflicts import put_on_newer
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.custom_fields import defining
 from tickets.custom_fields.definitions import FIELDS_LIMIT, KINDS_LIMIT, REQUIRED, CustomField, Definitions
 from tickets.custom_fields.forms import FieldForm, KindForm, MoveForm

@@ -10,8 +10,8 @@ from django.utils.translation import gettext
 
 from portal.web import locales
 from portal.web.access import member, on_get, on_post
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.dashboards import dashboard, presenters, verify_runs
 from tickets.verification import verify as verifying
 

@@ -34,8 +34,7 @@ from portal.dynamo.store import TRANSACTION_LIMIT, Condition, Store, Transaction
 from portal.errors import Invalid, TransactionRefused, Unavailable
 from portal.plain_text import amount
 from tenants.membership import members
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import Definitions
 from tickets.data import archive_reader, import_rows

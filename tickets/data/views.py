@@ -27,9 +27,9 @@ from portal.web.access import counted, member, on_get, on_post, open_while_closi
 from portal.web.heavy_work import heavy
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
+from tenants.tenancy.context import Role
 from tenants.tenancy.redaction import MARK
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.data import desk_person, exporting, person_erasing, person_finding, presenters, redacting
 from tickets.data.forms import ErasureForm, PersonForm, RedactionForm

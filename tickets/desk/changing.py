@@ -29,8 +29,7 @@ from portal.dynamo.retry import retrying
 from portal.dynamo.store import Action, Condition, Transaction
 from portal.errors import Conflict, Invalid, NotFound, TransactionRefused
 from tenants.membership import members
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.custom_fields import definitions
 from tickets.desk import timelines
 from tickets.desk.timelines import ChangesSince

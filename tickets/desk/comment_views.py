@@ -13,8 +13,8 @@ from django.utils.translation import gettext, gettext_lazy
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import member, on_get, on_post
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.desk import comment_changes
 from tickets.desk.comment_changes import TooLate
 from tickets.desk.forms import WrittenField

@@ -26,8 +26,8 @@ from tenants.lifecycle import desk_settings
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import ListedMember
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, set_cookie
-from tenants.tenancy.roles import Role
 from tickets.attachments.attachments import FileRef
 from tickets.attachments.forms import NO_FILES, files_of
 from tickets.attachments.presenters import field as files_field

@@ -15,8 +15,8 @@ from portal.errors import Conflict, NotFound
 from portal.web.access import in_person, member, on_get, on_post, open_while_closing
 from portal.web.heavy_work import heavy
 from tenants.sign_in import security_views
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, is_confirmed, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.attachments import attachments
 from tickets.desk_export import export_requests
 

@@ -20,8 +20,7 @@ from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
 from tenants.membership.members import Member
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.groups import roster
 from tickets.groups.roster import Agent
 from tickets.groups.stored import MOST_CAPACITY, AgentItem

@@ -26,8 +26,7 @@ from portal.dynamo.store import Action
 from portal.errors import ConditionFailed, PortalError
 from portal.schema import keys
 from tenants.membership import members
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.custom_fields import definitions
 from tickets.desk_setup.group_names import Assigning
 from tickets.groups import roster

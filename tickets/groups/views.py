@@ -21,8 +21,8 @@ from portal.web.conflicts import put_on_newer
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.desk import lists
 from tickets.desk.filters import TicketFilter

@@ -18,8 +18,8 @@ from portal.web import locales
 from portal.web.access import counted, member, on_get, on_post
 from portal.web.heavy_work import heavy
 from tenants.membership.forms import OfferedMembers, offered_members
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.handover import handover
 
 NOBODY: Final = "none"

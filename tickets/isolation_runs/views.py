@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Throttled
 from portal.web.access import for_auditors, in_person, member, on_get, on_post, open_while_closing
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.isolation_runs import platform_proofs, presenters, run_requests
 from tickets.isolation_runs.attempts import RunPlan
 

@@ -35,8 +35,7 @@ from tenants.membership import members
 from tenants.membership.members import Member
 from tenants.sign_in.stored import folded
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.stored import TenantItem
 from tickets.attachments import attachments
 from tickets.attachments.attachments import FileRef

@@ -17,8 +17,8 @@ from portal.objects.object_store import ObjectStore
 from portal.web.access import member, on_get, on_post
 from portal.web.heavy_work import heavy, heavy_to_read
 from portal.web.locales import stored_text
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.letters import arrival, deciding, ledger, presenters, reconciling
 from tickets.letters.stored import LetterItem, raw_key
 from tickets.replies import mail_settings

@@ -13,8 +13,8 @@ from portal.errors import Conflict, Invalid
 from portal.web import markdown
 from portal.web.access import member, on_get, on_post
 from portal.web.middleware import is_piece
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.desk import changing, comment_changes, ticket_presenters, timelines
 from tickets.desk.comment_views import context_of, sort_of
 from tickets.desk.forms import WrittenField

@@ -16,8 +16,7 @@ from django.utils.translation import gettext
 from portal.dynamo.placement import Location, Placement
 from portal.errors import NotFound
 from portal.schema import keys
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 
 SECONDS: Final = 420  # that somebody who is removed or signed out still hears who looks at a ticket
 _SALT: Final = "tickets.live.page"

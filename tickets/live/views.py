@@ -15,8 +15,8 @@ from portal.errors import NotFound
 from portal.schema import keys
 from portal.web.access import guest, member, on_get, on_post
 from tenants.tenancy import context, request_identity
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.counting import stored as counts
 from tickets.counting.stored import Recent
 from tickets.live import page_tokens, presence

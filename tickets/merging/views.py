@@ -18,9 +18,8 @@ from django.utils.translation import gettext_lazy
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web.access import member, on_get, on_post
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters, timelines
 from tickets.desk.ticket_presenters import ListedTicket
 from tickets.merging import ticket_merging

@@ -20,8 +20,7 @@ from delivery.outbox.outbox_rows import Work
 from tenants.membership import members
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.members import Member
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.notices import telling
 from tickets.notices.telling import TicketNotice
 from tickets.replies import message_ids, reply_addresses

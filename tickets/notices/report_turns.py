@@ -17,8 +17,7 @@ from portal import clock
 from portal.dynamo.store import Transaction
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailedReport
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.notices.stored import InboxItem
 
 KIND: Final = "report"  # of the due index

@@ -26,8 +26,7 @@ from tenants.membership import members
 from tenants.membership.mail_choices import MailKind
 from tenants.membership.members import ListedMember, Member
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.groups import roster
 from tickets.notices import inbox
 from tickets.ticket import stored, ticket_events

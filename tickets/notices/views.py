@@ -21,9 +21,8 @@ from portal.web.access import in_person, member, on_get, on_post, open_while_clo
 from tenants.membership import mail_choices, members
 from tenants.membership.forms import labels
 from tenants.membership.mail_choices import MailKind
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.desk import changing
 from tickets.notices import following, inbox, report_turns, stored, telling
 from tickets.notices.following import MuteLink

@@ -14,8 +14,7 @@ from portal.errors import NotFound
 from portal.web.access import guest
 from portal.web.locales import in_language, known_language
 from tenants.tenancy import context
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.stored import TenantItem
 from tickets.letters import desk_addresses
 from tickets.outside.looks import Looks

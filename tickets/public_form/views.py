@@ -20,9 +20,8 @@ from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import member, on_get, on_post
 from portal.web.client_address import client_address
 from portal.web.conflicts import put_on_newer
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
-from tenants.tenancy.roles import Role
 from tickets.articles.presenters import suggested_to_guests
 from tickets.attachments.forms import NO_FILES, SentFiles, guest_files_of
 from tickets.attachments.presenters import GUEST_FIELD

@@ -20,8 +20,8 @@ from portal.web.conflicts import put_on_newer
 from tenants.membership import members
 from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.membership.members import AtHand
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.ready_answers import answer_changes, answer_reading, inserting
 from tickets.ready_answers.answer_reading import Given
 from tickets.ready_answers.forms import ReadyAnswerForm, initial_of

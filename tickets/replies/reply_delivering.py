@@ -33,8 +33,7 @@ from tenants.membership import members
 from tenants.sign_in import suppressed_addresses
 from tenants.sign_in.stored import BOUNCED as NOBODY_THERE
 from tenants.tenancy import context, tenant_directory
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.attachments import attachments, downloads, scanning
 from tickets.desk import rating, timelines
 from tickets.desk.timelines import TicketTimeline

@@ -17,9 +17,8 @@ from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from portal.web.locales import stored_text
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.replies import mail_settings, own_domain, ticket_links
 from tickets.replies.forms import LinksForm, MailForm, SenderForm
 from tickets.replies.mail_settings import MailSettings

@@ -15,8 +15,8 @@ from portal.web.access import in_person, member, on_get, on_post
 from portal.web.views import csv_file
 from tenants.membership import mail_choices
 from tenants.membership.mail_choices import MailedReport
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.counting import months
 from tickets.custom_fields import definitions
 from tickets.notices import report_turns

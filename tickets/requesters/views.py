@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from portal.errors import Conflict, Invalid, Overtaken
 from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.requesters import naming, presenters, requester_changes, requester_list, requester_tickets, requesters
 from tickets.requesters.forms import MergeForm, RequesterForm
 from tickets.requesters.requester_changes import AddressTaken

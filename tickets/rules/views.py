@@ -21,8 +21,8 @@ from portal.web.conflicts import put_on_newer
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.desk import changing, ticket_presenters
 from tickets.ready_answers import answer_reading

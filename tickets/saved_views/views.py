@@ -17,8 +17,8 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_stored
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.desk.queue_presenters import QueueAddress
 from tickets.saved_views import presenters, saved_views, view_counts
 from tickets.saved_views.presenters import ListPlace

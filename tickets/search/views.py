@@ -19,9 +19,8 @@ from portal.streams import watermark
 from portal.web import desk_prefix
 from portal.web.access import member, on_get
 from tenants.membership.members import DeskMembership, memberships_of
-from tenants.tenancy.context import TenantContext
+from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest
-from tenants.tenancy.roles import Role
 from tickets.articles.presenters import beside_tickets
 from tickets.dashboards.dashboard import Freshness
 from tickets.saved_views import presenters as view_presenters

@@ -22,7 +22,7 @@ from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import TenantItem
 from tenants.tenancy.tenant_directory import slug_of
 

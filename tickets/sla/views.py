@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.sla import policy_versions
 from tickets.sla.forms import SlaForm

@@ -14,8 +14,8 @@ from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import member, on_get, on_post
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
 from tickets.snoozing import snoozing
 from tickets.ticket.due_marks import UNTIL_ANSWER

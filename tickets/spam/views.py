@@ -14,8 +14,8 @@ from portal import clock
 from portal.errors import Conflict, NotFound
 from portal.web import locales
 from portal.web.access import counted, member, on_get, on_post
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
-from tenants.tenancy.roles import Role
 from tickets.desk import changing, ticket_presenters
 from tickets.requesters import presenters as requester_presenters
 from tickets.spam import spam_marking

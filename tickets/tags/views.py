@@ -17,8 +17,8 @@ from django.utils.translation import gettext_lazy
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.bulk_jobs import bulk_requests
 from tickets.dashboards import dashboard
 from tickets.desk import ticket_presenters

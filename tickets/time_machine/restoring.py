@@ -26,8 +26,7 @@ from tenants.audit_trail.erased_people import ErasedPeople
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import members
 from tenants.membership.members import Member
-from tenants.tenancy.context import TenantContext
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role, TenantContext
 from tickets.desk import changing
 from tickets.desk.changing import TicketState, Wishes
 from tickets.ticket.fields import ASSIGNEE, BY_NAME, CUSTOM, DESCRIPTION

@@ -12,8 +12,8 @@ from portal.errors import Invalid
 from portal.web import moments
 from portal.web.access import counted, member, on_get, on_post
 from portal.web.heavy_work import heavy
+from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
-from tenants.tenancy.roles import Role
 from tickets.custom_fields import definitions
 from tickets.desk.changing import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring

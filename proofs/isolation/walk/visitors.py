@@ -24,7 +24,7 @@ from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, email_key, user_key
 from tenants.tenancy import request_identity
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tickets.ticket.stored import DetailItem
 
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself

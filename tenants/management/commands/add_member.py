@@ -12,7 +12,7 @@ from tenants.audit_trail.recording import Actor
 from tenants.management.commands.create_tenant import account
 from tenants.membership import member_changes
 from tenants.tenancy import tenant_directory
-from tenants.tenancy.roles import MEMBER_ROLES, Role
+from tenants.tenancy.context import MEMBER_ROLES, Role
 
 
 class Command(PortalCommand):

@@ -12,7 +12,7 @@ from tenants.lifecycle import desk_settings
 from tenants.management.tenant_change import TenantChangeCommand
 from tenants.membership import members
 from tenants.tenancy import context
-from tenants.tenancy.roles import Role
+from tenants.tenancy.context import Role
 from tenants.tenancy.stored import TenantItem
 
 
