@@ -32,8 +32,7 @@ from portal.web.access import SAFE, Access
 from portal.web.client_address import client_address
 from tenants.api_keys import key_authentication, key_text
 from tenants.api_keys.key_authentication import ApiCaller, KeyRefused
-from tenants.tenancy import admission
-from tenants.tenancy.admission import NotAdmitted
+from tenants.tenancy.tenant_middleware import NotAdmitted, admitted, charge, units_of
 
 
 def request_id(request: HttpRequest) -> str:
@@ -184,18 +183,18 @@ def _routed(request: HttpRequest) -> HttpResponse:
 
 
 def _let_in(request: ApiRequest, route: ApiRoute) -> HttpResponse:
-    key, units = _bearer(request), admission.units_of(changes=request.method not in SAFE)
+    key, units = _bearer(request), units_of(changes=request.method not in SAFE)
     tenant_id, address = key_authentication.address_in(key).tenant_id, client_address(request)
     digest = key_text.digest(key)
     with ExitStack() as inside:
         is_known = key_attempts.attempts.knows(digest)
         if is_known:
-            inside.enter_context(admission.admitted(tenant_id, units))
+            inside.enter_context(admitted(tenant_id, units))
         with key_attempts.attempts.counted(digest, address=address):
             caller = request.caller = key_authentication.authenticate(key, address=address)
         if not is_known:
-            inside.enter_context(admission.admitted(tenant_id, units))
-        rate = admission.charge(caller.tenant, units)
+            inside.enter_context(admitted(tenant_id, units))
+        rate = charge(caller.tenant, units)
         if rate is not None and not rate.allowed:
             raise NotAdmitted(rate)
         response = _called(request, route, caller)

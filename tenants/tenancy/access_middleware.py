@@ -45,9 +45,10 @@ from tenants.sign_in import impersonation_session
 from tenants.sign_in.accounts import Profile, User
 from tenants.sign_in.forms import SignInForm
 from tenants.sign_in.impersonation_session import Impersonation
-from tenants.tenancy import admission, context, template_context
+from tenants.tenancy import context, template_context
 from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import ENTERING, WAITING_KEY, IdentifiedRequest, actor_of, note_let_in
+from tenants.tenancy.tenant_middleware import NotAdmitted, charge, units_of
 
 AUDITORS_PAGE: Final = "tenants:evidence"  # the first one
 LOOK_SECONDS: Final = 900  # for which a look at a page is in the audit trail once
@@ -174,11 +175,11 @@ def _find_desk(
     page, charge the desk itself."""
     try:
         desk: TenantContext = find(kwargs)
-        units = admission.units_of(changes=request.method not in SAFE)
+        units = units_of(changes=request.method not in SAFE)
         if access.of_member:
-            answer = admission.charge(desk, units)
+            answer = charge(desk, units)
             if answer is not None and not answer.allowed:
-                raise admission.NotAdmitted(answer)
+                raise NotAdmitted(answer)
         else:
             guest_limits.charge(desk.tenant_id, units, per_second=desk.units_per_second)
     except PortalError as error:

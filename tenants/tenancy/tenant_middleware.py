@@ -3,13 +3,14 @@
 It stands in the place of Django's session and authentication middlewares. A request over the tenant's limits is
 answered at once, with 429. It is charged to the pinned tenant that the address names, once it is certain that the
 caller is a member. Before that the cookie names the tenant under our signature: a request that would be refused anyway
-is refused without a read. An old cookie can cause a refusal, and spends nothing. Ways in and out, and operators' pages,
-are never limited.
+is refused without a read, so that a flood costs little. An old cookie can cause a refusal, and spends nothing. Ways in
+and out, and operators' pages, are never limited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,10 +21,13 @@ from django.contrib.sessions.backends.base import UpdateError
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve, reverse
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
 
-from portal.errors import PortalError
-from portal.load import guest_limits
-from portal.load.tenant_limiter import RateAnswer
+from portal.dynamo import retry
+from portal.errors import LimitReached, PortalError
+from portal.load import guest_limits, measurement, tenant_limiter
+from portal.load.measurement import NoiseTally
+from portal.load.tenant_limiter import RateAnswer, limiter
 from portal.nosql.session_store import SessionStore
 from portal.schema import keys
 from portal.web import access, desk_prefix, locales, middleware
@@ -34,20 +38,26 @@ from tenants.membership import members
 from tenants.sign_in import attempt_limits, impersonation_session
 from tenants.sign_in.accounts import User
 from tenants.sign_in.impersonation_session import ActingIds
-from tenants.tenancy import admission, context, request_identity
-from tenants.tenancy.admission import NotAdmitted
+from tenants.tenancy import context
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import (
     ACTING,
     ENTERING,
     SAVING_SESSION,
     IdentifiedRequest,
+    Ids,
+    Pin,
     actor_of,
     enter_desk,
+    first_word,
     locale_of,
+    pinned_first,
+    read_cookie,
+    resolve_acting,
+    resolve_identity,
     set_cookie,
+    write_cookie,
 )
-from tenants.tenancy.request_identity import Ids, Pin
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 ADMIN_PATH: Final = "/admin/"
@@ -69,16 +79,16 @@ class TenantMiddleware:
         if is_guest_path(request.path_info):
             return self._as_guest(request)
         cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
-        ids = request_identity.read_cookie(cookie) if cookie else None
+        ids = read_cookie(cookie) if cookie else None
         request.user, request.tenant = AnonymousUser(), None
         request.acting, request.acting_has_ended = None, False
         request.pins = ids.pins if ids else ()
         tenant_id = ids.tenant_at(request.path_info) if ids else ""
         if not keys.TENANT_ID.match(tenant_id):
             return self._identified(request, ids, cookie)
-        units = admission.units_of(changes=request.method not in SAFE)
+        units = units_of(changes=request.method not in SAFE)
         try:
-            with admission.admitted(tenant_id, units, is_limited=lambda: _is_limited(request)):
+            with admitted(tenant_id, units, is_limited=lambda: _is_limited(request)):
                 return _counted(request, self._identified(request, ids, cookie))
         except NotAdmitted as refused:
             return _refused(request, refused)
@@ -113,9 +123,9 @@ class TenantMiddleware:
                 if acting:
                     access.add_cost(request, ACTING)
                 identity = (
-                    request_identity.resolve_acting(ids, acting, path, is_whole=is_whole)
+                    resolve_acting(ids, acting, path, is_whole=is_whole)
                     if acting
-                    else request_identity.resolve(ids, path, is_whole=is_whole)
+                    else resolve_identity(ids, path, is_whole=is_whole)
                 )
                 request.session = identity.session
                 request.acting, request.acting_has_ended = identity.acting, identity.has_ended
@@ -154,7 +164,7 @@ def _charge(request: IdentifiedRequest) -> RateAnswer | None:
     tenant = request.tenant
     if tenant is None or tenant.acted_by:  # an operator's help is nothing that the tenant asks for
         return None
-    answer = admission.charge(tenant, admission.units_of(changes=request.method not in SAFE))
+    answer = charge(tenant, units_of(changes=request.method not in SAFE))
     request.rate_answer = answer
     return answer
 
@@ -201,7 +211,7 @@ def _remember(request: IdentifiedRequest, response: HttpResponse, cookie: str, r
     ids = Ids(session.session_key or "", session.get(SESSION_KEY, ""), request.pins)
     if ids == read and not settings.SECRET_KEY_FALLBACKS:
         return response  # the cookie is as it was; one that was signed by a former key is signed anew
-    value = request_identity.write_cookie(ids)
+    value = write_cookie(ids)
     if value != cookie:
         set_cookie(response, settings.SESSION_COOKIE_NAME, value, max_age=session.get_expiry_age())
     return response
@@ -215,7 +225,7 @@ def _pin_named(request: IdentifiedRequest, user: User, tenant: TenantContext | N
     pins = request.pins
     if tenant is not None and not pins[0].slug:  # by the cookie of a former version
         request.pins = pins = (Pin(tenant.slug, tenant.tenant_id),)
-    desk = request_identity.first_word(request.path_info)
+    desk = first_word(request.path_info)
     pinned = next((pin for pin in pins if desk and pin.slug == desk), None)
     if tenant is None or tenant.slug != desk:
         if not desk or desk_prefix.desk_of(request.path_info) != desk:
@@ -237,7 +247,7 @@ def _pin_named(request: IdentifiedRequest, user: User, tenant: TenantContext | N
         "HX-Request" not in request.headers and request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
     )
     if is_page or now not in pins:
-        request.pins = request_identity.used(pins, now.slug, now.tenant_id)
+        request.pins = pinned_first(pins, now.slug, now.tenant_id)
 
 
 def _acting_ids(request: HttpRequest) -> ActingIds | None:
@@ -253,3 +263,61 @@ def _remember_acting(request: IdentifiedRequest, response: HttpResponse) -> None
         set_cookie(response, impersonation_session.COOKIE, begun, max_age=settings.IMPERSONATION_MINUTES * 60)
     elif begun == "" or request.acting_has_ended:
         response.delete_cookie(impersonation_session.COOKIE, samesite="Lax")
+
+
+# --- what a tenant may ask for, whichever way it asks: the API's middleware calls this too ---
+
+
+class NotAdmitted(LimitReached):
+    """The tenant asks for too much. `answer` tells of its rate, None where too much is at work at the same time.
+
+    `code` tells programs which of the two it is: fewer requests, or fewer of them at once.
+    """
+
+    def __init__(self, answer: RateAnswer | None = None) -> None:
+        if answer is None:
+            self.code = tenant_limiter.TOO_MANY
+            super().__init__(_("This desk has as many requests at work as it may have at the same time."))
+        else:
+            self.code = "rate_limited"
+            sentence = _("This desk is asking for more than its plan allows.")
+            super().__init__(sentence, retry_after=max(1, answer.seconds))
+        self.answer = answer
+
+
+def units_of(*, changes: bool) -> int:
+    """Return the units that a request is charged with: one that changes something, or one that only reads."""
+    return tenant_limiter.CHANGE_UNITS if changes else tenant_limiter.READ_UNITS
+
+
+@contextmanager
+def admitted(tenant_id: str, units: int, *, is_limited: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Count the request inside as work of the tenant that it claims to be of. Raises NotAdmitted.
+
+    `is_limited` is asked before something is refused: what leads in or out, say, never is.
+    """
+    foreseen = limiter.foresee(tenant_id, units)
+    if foreseen is not None and is_limited():
+        _refuse(tenant_id, foreseen)
+    has_place = tenant_limiter.requests.enter(tenant_id)
+    if not has_place and is_limited():
+        _refuse(tenant_id, None)
+    try:
+        with retry.on_behalf_of(tenant_id):
+            yield
+    finally:
+        if has_place:
+            tenant_limiter.requests.leave(tenant_id)
+
+
+def _refuse(tenant_id: str, answer: RateAnswer | None) -> None:
+    measurement.note(tenant_id, NoiseTally(refused=1))
+    raise NotAdmitted(answer)
+
+
+def charge(tenant: TenantContext, units: int) -> RateAnswer | None:
+    """Charge the tenant, whose caller is certain now, and return what is left, None for a tenant without a limit."""
+    answer = limiter.spend(tenant.tenant_id, units, per_second=tenant.units_per_second)
+    allowed = answer is None or answer.allowed
+    measurement.note(tenant.tenant_id, NoiseTally(requests=1, units=units) if allowed else NoiseTally(refused=1))
+    return answer

@@ -22,7 +22,7 @@ from portal.load import tenant_limiter
 from portal.load.tenant_limiter import TenantLimiter
 from portal.quotas import TenantPlaces
 from tenants.api_keys.scopes import Scope
-from tenants.tenancy import admission
+from tenants.tenancy import tenant_middleware
 from tenants.tenancy.access_middleware import AccessMiddleware
 from tests.desk.test_cost import _watching
 from tests.load.test_tenant_limiter import HandClock
@@ -195,7 +195,7 @@ def test_a_desk_that_asks_for_too_much_is_told_when_to_come_back(
     client: ApiClient, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TENANT_RATES = "standard=1"
-    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=HandClock()))
+    monkeypatch.setattr(tenant_middleware, "limiter", TenantLimiter(clock=HandClock()))
     answers = [client.ask("/tickets") for _ in range(11)]
     assert [a.status_code for a in answers] == [200] * 10 + [429]
     assert answers[0]["RateLimit"] == '"desk";r=9;t=1'

@@ -17,7 +17,7 @@ from portal.load.tenant_limiter import TenantLimiter
 from portal.quotas import TenantPlaces
 from tenants.api_keys import key_authentication, key_changes, key_text
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import admission
+from tenants.tenancy import tenant_middleware
 from tests.api.test_door import problem
 from tests.desk.test_cost import _watching
 from tests.load.test_tenant_limiter import HandClock
@@ -109,7 +109,7 @@ def test_an_unproved_key_learns_nothing_of_what_is_left_to_the_desk(
     client: ApiClient, forger: ApiClient, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TENANT_RATES = "standard=1"
-    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=HandClock()))
+    monkeypatch.setattr(tenant_middleware, "limiter", TenantLimiter(clock=HandClock()))
     assert [ask(client).status_code for _ in range(11)] == [200] * 10 + [429]
     refused = ask(forger)
     assert problem(refused) == (401, "key_unknown")

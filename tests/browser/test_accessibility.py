@@ -22,7 +22,7 @@ from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import invitations, member_changes
 from tenants.membership.mail_choices import MailKind
 from tenants.sign_in import accounts, attempt_limits
-from tenants.tenancy import admission
+from tenants.tenancy import tenant_middleware
 from tenants.tenancy.context import Role
 from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import WAYS, audit, layout, show
@@ -436,7 +436,7 @@ def test_forms_that_cannot_be_taken_now(
 ) -> None:
     witness.accepts(429, 503)
     settings.TENANT_RATES, hand = "standard=4", HandClock()
-    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=hand))
+    monkeypatch.setattr(tenant_middleware, "limiter", TenantLimiter(clock=hand))
     world.tickets("acme", 1)
     page, vera = person("bob"), world.browser("vera", "acme")
     page.goto("/tickets/1/")

@@ -45,7 +45,7 @@ PLATFORM = {
     # The last restore drill, of which members are told without acting as the platform.
     "tenants.audit_trail.drills",
     "tenants.tenancy.context",
-    "tenants.tenancy.request_identity",
+    "tenants.tenancy.request",
     # A key is read before it is known who calls, and noted after that.
     "tenants.api_keys.key_authentication",
     "tenants.membership.accepting",
@@ -116,7 +116,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "proofs.isolation.walk.visitors",
         "tenants.impersonation.impersonating",
         "tenants.operators.facades",
-        "tenants.tenancy.request_identity",
+        "tenants.tenancy.request",
     },
     "ChainItem": {"tenants.lifecycle.arriving_rows"},
     "DirectoryItem": {"delivery.queues.allocation", "tenants.lifecycle.desk_settings", "tenants.operators.facades"},
@@ -162,7 +162,7 @@ ELSEWHERE: dict[str, set[str]] = {
         "tenants.operators.facades",
         "tenants.sign_in.impersonation_session",
         "tenants.sign_in.session_lifecycle",
-        "tenants.tenancy.request_identity",
+        "tenants.tenancy.request",
     },
     "ThrottleItem": {"tenants.membership.invitations"},
     "UniqueItem": {

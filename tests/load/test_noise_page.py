@@ -21,7 +21,7 @@ from portal.load.reporting import LoadReporter
 from portal.load.tenant_limiter import TenantLimiter
 from portal.schema import keys
 from tenants.audit_trail.recording import SYSTEM
-from tenants.tenancy import admission
+from tenants.tenancy import tenant_middleware
 from tests.support import deliveries
 from tests.support.noise import telling
 from tests.support.operators import Operator, calls, text_of
@@ -51,7 +51,7 @@ def test_what_people_asked_for_is_shown_with_its_share_of_the_limit(
     world: World, root: Operator, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.TENANT_RATES = "standard=1"
-    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=lambda: 0.0))
+    monkeypatch.setattr(tenant_middleware, "limiter", TenantLimiter(clock=lambda: 0.0))
     alice, charlie = world.browser("alice", "acme"), world.browser("charlie", "globex")
     with telling(settings) as board:
         charlie.get("/tickets/")

@@ -11,7 +11,7 @@ from portal.nosql.stored import SessionItem
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, session_lifecycle
-from tenants.tenancy import request_identity
+from tenants.tenancy.request import Ids, write_cookie
 from tests.desk.test_cost import _watching
 from tests.support.operators import Operator, calls, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World
@@ -52,8 +52,8 @@ def test_no_item_holds_the_key_that_signs_in(world: World, bob: Browser) -> None
     item = SessionItem.get(id_of(bob))
     assert bob.session_key not in str(item.serialize())
     thief = Browser()
-    ids = request_identity.Ids(item.session_key, world.users["bob"].id, world.browser("bob").pins)
-    thief.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(ids)
+    ids = Ids(item.session_key, world.users["bob"].id, world.browser("bob").pins)
+    thief.cookies[settings.SESSION_COOKIE_NAME] = write_cookie(ids)
     assert not signed_in(thief)
 
 

@@ -28,9 +28,9 @@ from proofs.isolation.walk import http_attack, portal_tricks, visitors
 from proofs.isolation.walk.http_request import Route, api_routes, argument, routes
 from proofs.isolation.walk.portal_tricks import PASSES
 from tenants.sign_in.accounts import User
-from tenants.tenancy import context, request_identity, tenant_directory
+from tenants.tenancy import context, tenant_directory, tenant_middleware
 from tenants.tenancy.context import Role, TenantContext
-from tenants.tenancy.request_identity import Ids
+from tenants.tenancy.request import Identity, Ids, first_word, resolve_identity
 from tenants.tenancy.stored import DIRECTORY, MembershipItem, TenantItem
 from tests.support.commands import Ended, run
 from tests.support.proving import other_walls, patterns, plan, prove, quick, reported, stored, three, view
@@ -336,15 +336,15 @@ def test_a_portal_that_trusts_the_cookie_is_a_crossing(monkeypatch: pytest.Monke
 def test_a_portal_that_opens_each_desk_that_an_address_names_is_a_crossing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    resolve = request_identity.resolve
+    resolve = resolve_identity
 
-    def believing(ids: Ids | None, path: str = "", **how: Any) -> request_identity.Identity:
-        found, named = resolve(ids, path, **how), tenant_directory.with_slug(request_identity.first_word(path))
+    def believing(ids: Ids | None, path: str = "", **how: Any) -> Identity:
+        found, named = resolve(ids, path, **how), tenant_directory.with_slug(first_word(path))
         if found.user is None or named is None:
             return found
         return replace(found, tenant=context.for_system(named))
 
-    monkeypatch.setattr(request_identity, "resolve", believing)
+    monkeypatch.setattr(tenant_middleware, "resolve_identity", believing)
     monkeypatch.setattr(proof, "HTTP_SHARE", 1)  # visits only
     ended, report = reported(tmp_path / "proof.json", requests=800)
     assert ended.status == 1

@@ -22,7 +22,7 @@ from tenants.membership.mails import wait_until_sent
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import AccountItem, user_key
-from tenants.tenancy import request_identity
+from tenants.tenancy.request import Ids, write_cookie
 from tests.desk.test_cost import _watching
 from tests.support.commands import run
 from tests.support.hashers import QuickArgon2
@@ -164,7 +164,7 @@ def test_a_forged_cookie_is_nobody(world: World, cookie: str) -> None:
 
 def test_a_cookie_of_one_person_cannot_name_another(world: World) -> None:
     browser = world.browser("bob")
-    forged = request_identity.write_cookie(request_identity.Ids(browser.session_key, world.users["alice"].id))
+    forged = write_cookie(Ids(browser.session_key, world.users["alice"].id))
     browser.cookies[COOKIE] = forged
     assert not signed_in(browser)
 

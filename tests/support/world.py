@@ -21,8 +21,8 @@ from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy import request_identity
 from tenants.tenancy.context import Role, TenantContext, enter, page_mark_of
+from tenants.tenancy.request import Ids, Pin, read_cookie, write_cookie
 from tenants.tenancy.stored import TENANTS, TenantItem
 from tests.support import engine_memory
 from tickets.desk import creating
@@ -87,7 +87,7 @@ class World:
         only = mine[0] if len(mine) == 1 else ""
         tenant_id = self.tenants[where].tenant_id if where else only
         ids = engine_memory.continued(f"{who}-at-{tenant_id}", lambda: visitors.mint(user, tenant_id))
-        client.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(ids)
+        client.cookies[settings.SESSION_COOKIE_NAME] = write_cookie(ids)
         return client
 
 
@@ -115,13 +115,13 @@ class Browser(Client):
         return f"/{self.slugs[tenant_id]}{path}"
 
     @property
-    def ids(self) -> request_identity.Ids | None:
+    def ids(self) -> Ids | None:
         """What this browser's cookie holds, None where nobody is signed in."""
         cookie = self.cookies.get(settings.SESSION_COOKIE_NAME)
-        return request_identity.read_cookie(cookie.value) if cookie else None
+        return read_cookie(cookie.value) if cookie else None
 
     @property
-    def pins(self) -> tuple[request_identity.Pin, ...]:
+    def pins(self) -> tuple[Pin, ...]:
         """The desks that this browser's cookie names, the last used one first."""
         return self.ids.pins if self.ids else ()
 

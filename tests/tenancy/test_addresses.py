@@ -16,7 +16,8 @@ from tenants.audit_trail.recording import SYSTEM, Actor
 from tenants.lifecycle import desk_settings, tenant_lifecycle
 from tenants.membership import member_changes
 from tenants.operators.facades import AuditRow
-from tenants.tenancy import request_identity, tenant_directory
+from tenants.tenancy import tenant_directory
+from tenants.tenancy.request import PINS, Ids, Pin, write_cookie
 from tests.desk.test_cost import _watching
 from tests.sign_in.test_changing import add_app
 from tests.support.commands import run
@@ -139,13 +140,13 @@ def test_a_form_whose_page_and_address_disagree_is_refused(desks: World) -> None
 
 def test_many_desks_stay_open_and_the_cookie_stays_small(world: World) -> None:
     alice = world.browser("alice", "acme")
-    names = ["acme", *(f"a-desk-whose-short-name-is-long-{n:02}-{'x' * 5}" for n in range(request_identity.PINS + 1))]
+    names = ["acme", *(f"a-desk-whose-short-name-is-long-{n:02}-{'x' * 5}" for n in range(PINS + 1))]
     for name in names[1:]:
         tenant_lifecycle.create(name=name, slug=name, owner=world.users["alice"], by=SYSTEM)
     for _ in range(2):
         for name in names:
             assert alice.get(f"/{name}/tickets/").context["tenant"].slug == name
-    assert len(alice.pins) == request_identity.PINS
+    assert len(alice.pins) == PINS
     assert len(alice.cookies[settings.SESSION_COOKIE_NAME].value) < 1500
 
 
@@ -216,9 +217,9 @@ def test_a_name_in_the_cookie_makes_nobody_a_member(desks: World) -> None:
     charlie = desks.browser("charlie")
     ids = charlie.ids
     assert ids is not None
-    acme = request_identity.Pin("acme", desks.tenants["acme"].tenant_id)
-    forged = request_identity.Ids(ids.session_key, ids.user_id, (*ids.pins, acme))
-    charlie.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(forged)
+    acme = Pin("acme", desks.tenants["acme"].tenant_id)
+    forged = Ids(ids.session_key, ids.user_id, (*ids.pins, acme))
+    charlie.cookies[settings.SESSION_COOKIE_NAME] = write_cookie(forged)
     assert "printer" not in text(charlie.get("/acme/tickets/1/", follow=True))
 
 
@@ -227,10 +228,8 @@ def test_the_address_is_compared_with_the_desk_that_was_read(desks: World) -> No
     alice = desks.browser("alice", "acme")
     ids = alice.ids
     assert ids is not None
-    wrong = request_identity.Ids(
-        ids.session_key, ids.user_id, (request_identity.Pin("acme", desks.tenants["globex"].tenant_id),)
-    )
-    alice.cookies[settings.SESSION_COOKIE_NAME] = request_identity.write_cookie(wrong)
+    wrong = Ids(ids.session_key, ids.user_id, (Pin("acme", desks.tenants["globex"].tenant_id),))
+    alice.cookies[settings.SESSION_COOKIE_NAME] = write_cookie(wrong)
     assert "Acme&#39;s printer" in text(alice.get("/acme/tickets/1/"))
 
 

@@ -17,7 +17,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.lifecycle.tenant_lifecycle import TenantLimits
 from tenants.membership import member_changes
-from tenants.tenancy import admission
+from tenants.tenancy import tenant_middleware
 from tests.desk.test_cost import _watching
 from tests.load.test_tenant_limiter import HandClock
 from tests.support.operators import make_operator
@@ -37,7 +37,7 @@ def clock(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> HandClock:
     """Desks may ask for one unit a second."""
     settings.TENANT_RATES = "standard=1 large=100"
     clock = HandClock()
-    monkeypatch.setattr(admission, "limiter", TenantLimiter(clock=clock))
+    monkeypatch.setattr(tenant_middleware, "limiter", TenantLimiter(clock=clock))
     return clock
 
 

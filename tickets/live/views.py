@@ -14,9 +14,9 @@ from django.utils.translation import gettext
 from portal.errors import NotFound
 from portal.schema import keys
 from portal.web.access import guest, member, on_get, on_post
-from tenants.tenancy import context, request_identity
+from tenants.tenancy import context
 from tenants.tenancy.context import Role
-from tenants.tenancy.request import TenantRequest
+from tenants.tenancy.request import TenantRequest, read_cookie
 from tickets.counting import stored as counts
 from tickets.counting.stored import Recent
 from tickets.live import page_tokens, presence
@@ -36,7 +36,7 @@ def look(request: HttpRequest, token: str) -> JsonResponse:
     a number that grows with each change of the desk.
     """
     page = OpenPage.read(token)  # not too old: `guest` has found the desk by it
-    ids = request_identity.read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
+    ids = read_cookie(request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""))
     if ids is None or ids.user_id != page.desk.user_id:
         return JsonResponse({}, status=403)
     asked, desk, number = request.POST.get("for"), page.desk, page.number

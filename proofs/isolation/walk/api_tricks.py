@@ -27,7 +27,7 @@ from proofs.isolation.walk.visitors import Visitors
 from tenants.api_keys import key_text
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import API_KEYS, ApiKeyItem
-from tenants.tenancy import request_identity
+from tenants.tenancy.request import write_cookie
 
 _KEPT: Final = "keys_of_the_proof"  # in what botocore hands from one hook of a request to the next
 _WITH_BODY: Final = ("POST", "PATCH", "PUT", "DELETE")
@@ -190,7 +190,7 @@ def _of_elsewhere(play: TrickPlay, made: HttpRequest) -> str:
 
 def _with_cookie(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:
     theirs = play.visitors.members.get(made.victim.id)
-    return {"cookie": request_identity.write_cookie(theirs.ids)} if theirs else {}
+    return {"cookie": write_cookie(theirs.ids)} if theirs else {}
 
 
 def _in_headers(play: TrickPlay, made: HttpRequest) -> dict[str, Any]:

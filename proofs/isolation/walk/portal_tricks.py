@@ -21,8 +21,8 @@ from proofs.isolation.walk.http_request import HttpRequest, Route, argument, num
 from proofs.isolation.walk.visitors import Visitor, Visitors
 from tenants.sign_in import impersonation_session
 from tenants.sign_in.impersonation_session import ActingIds
-from tenants.tenancy import context, request_identity
-from tenants.tenancy.request_identity import Ids, Pin
+from tenants.tenancy import context
+from tenants.tenancy.request import Ids, Pin, write_cookie
 from tickets.public_form import challenges
 from tickets.public_form.form_settings import FormSettings
 from tickets.replies.ticket_links import TicketLink
@@ -40,7 +40,7 @@ _PERSON_HEADERS: Final = ("HTTP_X_FORWARDED_USER", "HTTP_X_USER_ID", "HTTP_REMOT
 def plain(visitor: Visitor) -> HttpRequest:
     with addresses_of(visitor.target.tenant.slug):
         path = reverse("tickets:queue")
-    cookie, target = request_identity.write_cookie(visitor.ids), visitor.target
+    cookie, target = write_cookie(visitor.ids), visitor.target
     return HttpRequest(target, target, Route(path), "GET", path, visitor.homes, cookie)
 
 
@@ -78,7 +78,7 @@ def visit(
             return _link(rng, visitor.target, victim, is_to_all=route.path.startswith("r/all/"))
         return argument(rng, visitor.target, victim, converter, name)
 
-    path, cookie = route.filled(value), request_identity.write_cookie(visitor.ids)
+    path, cookie = route.filled(value), write_cookie(visitor.ids)
     form = _form(rng, visitor, victim)
     made = HttpRequest(
         visitor.target, victim, route, method, path, visitor.homes, cookie, form=form,
@@ -201,9 +201,9 @@ def _spliced(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[str
     whole = {Ids(sessions[0], users[0], mine.pins)}
     mixed = [Ids(*parts) for parts in product(sessions, users, pins) if (parts[0], parts[1]) != (sessions[1], users[1])]
     parts = rng.choice([one for one in mixed if one not in whole])
-    signed = request_identity.write_cookie(parts)
+    signed = write_cookie(parts)
     if rng.random() < 0.5:
-        signed = signed.rpartition(":")[0] + ":" + request_identity.write_cookie(theirs).rpartition(":")[2]
+        signed = signed.rpartition(":")[0] + ":" + write_cookie(theirs).rpartition(":")[2]
     path = v.path if parts.pins == mine.pins or rng.random() < 0.2 else _at_victims_desk(v)
     return {"cookie": signed, "homes": homes, "path": path}
 
@@ -213,7 +213,7 @@ def _taken_out(rng: random.Random, v: HttpRequest, visitors: Visitors) -> dict[s
     stale = next((s for s in visitors.stale if s.target.id == v.victim.id), None)
     if stale is None:
         return {}
-    form, cookie = {"_page": context.page_mark_of(stale.user.id, v.victim.id)}, request_identity.write_cookie(stale.ids)
+    form, cookie = {"_page": context.page_mark_of(stale.user.id, v.victim.id)}, write_cookie(stale.ids)
     return {"cookie": cookie, "homes": frozenset(), "form": form, "path": _at_victims_desk(v)}
 
 

@@ -23,8 +23,8 @@ from tenants.membership import member_changes, members
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
 from tenants.sign_in.stored import AccountItem, email_key, user_key
-from tenants.tenancy import request_identity
 from tenants.tenancy.context import Role
+from tenants.tenancy.request import Ids, Pin
 from tickets.ticket.stored import DetailItem
 
 _SESSION = 3600  # seconds; what a killed run leaves expires by itself
@@ -40,10 +40,8 @@ class Visitor:
     homes: frozenset[str]
 
     @property
-    def ids(self) -> request_identity.Ids:
-        return request_identity.Ids(
-            self.session_key, self.user.id, (request_identity.Pin(self.target.tenant.slug, self.target.id),)
-        )
+    def ids(self) -> Ids:
+        return Ids(self.session_key, self.user.id, (Pin(self.target.tenant.slug, self.target.id),))
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def visiting(targets: Sequence[Target]) -> Iterator[Visitors]:
         remove_scratch(targets)
 
 
-def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> request_identity.Ids:
+def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -> Ids:
     """Return a session as signing in starts one, without a password and without a trace in the audit trail.
 
     It is added to `minted` before it is written: whoever is interrupted meanwhile knows its key.
@@ -83,8 +81,8 @@ def mint(user: User, tenant_id: str, minted: list[SessionStore] | None = None) -
     session.begin(address="", agent="")
     session.set_expiry(_SESSION)
     session.create()
-    pins = (request_identity.Pin("", tenant_id),) if tenant_id else ()
-    return request_identity.Ids(session.session_key or "", user.id, pins)
+    pins = (Pin("", tenant_id),) if tenant_id else ()
+    return Ids(session.session_key or "", user.id, pins)
 
 
 def _visitor(target: Target, user: User, minted: list[SessionStore], homes: frozenset[str] | None = None) -> Visitor:
