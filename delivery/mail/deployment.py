@@ -83,32 +83,14 @@ def _events() -> Json:
 
 def _sending(carrier: str) -> Json:
     identities = sub("arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*")
-    statement = {
-        "Sid": "SendMail",
-        "Effect": "Allow",
-        "Action": ["ses:SendEmail", "ses:SendRawEmail"],
-        "Resource": [identities, _SET_ARN],
-    }
-    return {
-        "Description": "Send mail by Amazon SES",
-        "Roles": [{"Ref": carrier}],
-        "PolicyDocument": parts.document(statement),
-    }
+    statement = parts.allow("SendMail", ["ses:SendEmail", "ses:SendRawEmail"], [identities, _SET_ARN])
+    return parts.managed_policy("Send mail by Amazon SES", carrier, statement)
 
 
 def _domains(web: str) -> Json:
     identities = sub("arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*")
-    statement = {
-        "Sid": "SetUpDomains",
-        "Effect": "Allow",
-        "Action": ["ses:CreateEmailIdentity", "ses:GetEmailIdentity"],
-        "Resource": [identities],
-    }
-    return {
-        "Description": "Set up and look at the domains that desks send mail from",
-        "Roles": [{"Ref": web}],
-        "PolicyDocument": parts.document(statement),
-    }
+    statement = parts.allow("SetUpDomains", ["ses:CreateEmailIdentity", "ses:GetEmailIdentity"], [identities])
+    return parts.managed_policy("Set up and look at the domains that desks send mail from", web, statement)
 
 
 declare(
@@ -116,12 +98,11 @@ declare(
         "mail",
         resources=_resources,
         parameters={
-            "MailService": {
-                "Type": "String",
-                "Description": "ses: mail goes out by Amazon SES of this account and region, which tells what bounced",
-                "Default": "smtp",
-                "AllowedValues": ["smtp", "ses"],
-            },
+            "MailService": parts.text_parameter(
+                "ses: mail goes out by Amazon SES of this account and region, which tells what bounced",
+                "smtp",
+                AllowedValues=["smtp", "ses"],
+            ),
             "EmailUrl": {
                 "Type": "String",
                 "Description": "With Lambda: EMAIL_URL of what delivers, where MailService is smtp",
@@ -132,7 +113,7 @@ declare(
         rules={"MailIsSent": needs("EmailUrl", "or MailService=ses", unless=_BY_SES_IS_CHOSEN)},
         conditions={
             _BY_SES: _BY_SES_IS_CHOSEN,
-            _ON_LAMBDA: {"Fn::And": [{"Condition": _BY_SES}, {"Condition": ON_LAMBDA}]},
+            _ON_LAMBDA: parts.both(_BY_SES, ON_LAMBDA),
         },
     )
 )

@@ -18,7 +18,7 @@ from delivery.outbox.stored import OUTBOX
 from delivery.queues.limits import HANGS_SECONDS
 from delivery.queues.queue_transport import ATTRIBUTES, BATCH, NAME
 from portal.deployment import object_bucket, parts, template
-from portal.deployment.parts import NOT_GIVEN, FunctionPart, StackPart, arn, declare, needs, resource
+from portal.deployment.parts import FunctionPart, StackPart, arn, declare, needs, resource, text_parameter
 
 Json = dict[str, Any]
 
@@ -174,16 +174,10 @@ declare(
             **_deliveries(roles["delivery"]),
         },
         parameters={
-            "PortalBaseUrl": {
-                "Type": "String",
-                "Description": "With Lambda: PORTAL_BASE_URL of the portal, for links in mails",
-                "Default": NOT_GIVEN,
-            },
-            "DefaultFromEmail": {
-                "Type": "String",
-                "Description": "With Lambda: DEFAULT_FROM_EMAIL of the portal",
-                "Default": "Pooldesk <pooldesk@localhost>",
-            },
+            "PortalBaseUrl": text_parameter("With Lambda: PORTAL_BASE_URL of the portal, for links in mails"),
+            "DefaultFromEmail": text_parameter(
+                "With Lambda: DEFAULT_FROM_EMAIL of the portal", "Pooldesk <pooldesk@localhost>"
+            ),
         },
         rules={"MailHasLinks": needs("PortalBaseUrl", "which begins the links in mails")},
         outputs=_DISPATCH.outputs(),

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from portal.deployment.parts import document, given, text_parameter
+
 Json = dict[str, Any]
 
 OPTION: Final = "DataEvents"
@@ -23,15 +25,14 @@ _TABLES: Final = "arn:" + _ACCOUNT.replace("{service}", "dynamodb") + ":table/${
 _NAME: Final = {"Fn::Join": ["-", {"Fn::Split": [".", {"Ref": "TablePrefix"}]}]}
 
 PARAMETER: Final[Json] = {
-    OPTION: {
-        "Type": "String",
-        "Description": "Record requests to the tables with CloudTrail, 1 dollar a million; all: of streams too",
-        "Default": "off",
-        "AllowedValues": ["off", "tables", "all"],
-    }
+    OPTION: text_parameter(
+        "Record requests to the tables with CloudTrail, 1 dollar a million; all: of streams too",
+        "off",
+        AllowedValues=["off", "tables", "all"],
+    )
 }
 CONDITIONS: Final[Json] = {
-    WANTED: {"Fn::Not": [{"Fn::Equals": [{"Ref": OPTION}, "off"]}]},
+    WANTED: given(OPTION, "off"),
     _OF_STREAMS: {"Fn::Equals": [{"Ref": OPTION}, "all"]},
 }
 
@@ -69,7 +70,7 @@ def _bucket_policy() -> Json:
         **_KEPT,
         "Properties": {
             "Bucket": {"Ref": _BUCKET},
-            "PolicyDocument": {"Version": "2012-10-17", "Statement": statements},
+            "PolicyDocument": document(*statements),
         },
     }
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.deployment import parts
+from portal.deployment.parts import text_parameter
 
 Json = dict[str, Any]
 
 ORIGIN: Final = "PortalOrigin"
 PARAMETER: Final[Json] = {
-    ORIGIN: {
-        "Type": "String",
-        "Description": "The origin of the portal's pages, from which browsers send files, as https://desk.example.com",
-        "Default": "https://localhost",
-        "AllowedPattern": "https?://[A-Za-z0-9.:-]+",
-    }
+    ORIGIN: text_parameter(
+        "The origin of the portal's pages, from which browsers send files, as https://desk.example.com",
+        "https://localhost",
+        AllowedPattern="https?://[A-Za-z0-9.:-]+",
+    )
 }
 SCANNER: Final = "FileScanner"  # the parameter that says who scans files
 UNATTACHED: Final = ("pooldesk", "unattached")  # the tag of a file that no ticket shows

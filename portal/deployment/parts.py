@@ -157,29 +157,11 @@ class FunctionPart:
         }
 
     def _policy(self, role: str, log: str) -> Json:
-        statements = [
-            {
-                "Sid": "WriteItsLog",
-                "Effect": "Allow",
-                "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-                "Resource": arn(log),
-            }
-        ]
+        statements = [allow("WriteItsLog", ["logs:CreateLogStream", "logs:PutLogEvents"], arn(log))]
         if self.tells_failures:
             # Lambda sends in the name of the function's role.
-            statements.append(
-                {
-                    "Sid": "TellWhatWasGivenUp",
-                    "Effect": "Allow",
-                    "Action": ["sqs:SendMessage"],
-                    "Resource": arn(self.failures),
-                }
-            )
-        return {
-            "Description": f"What the function {self.name} needs beside the rights of its role",
-            "Roles": [{"Ref": role}],
-            "PolicyDocument": {"Version": "2012-10-17", "Statement": statements},
-        }
+            statements.append(allow("TellWhatWasGivenUp", ["sqs:SendMessage"], arn(self.failures)))
+        return managed_policy(f"What the function {self.name} needs beside the rights of its role", role, *statements)
 
     def _function(self, name: str, role: str) -> Json:
         zipped = {"S3Bucket": {"Ref": "WorkerCodeBucket"}, "S3Key": {"Ref": "WorkerCodeKey"}}
@@ -250,6 +232,31 @@ def document(*statements: Json) -> Json:
     return {"Version": "2012-10-17", "Statement": [*statements]}
 
 
+def allow(sid: str, actions: list[str], on: Any, when: Json | None = None) -> Json:
+    """Return the statement that allows these actions on a resource, or on several."""
+    statement = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": on}
+    return {**statement, "Condition": when} if when else statement
+
+
+def managed_policy(description: str, role: str, *statements: Json) -> Json:
+    """Return the properties of a policy of one role, by its logical id."""
+    return {"Description": description, "Roles": [{"Ref": role}], "PolicyDocument": document(*statements)}
+
+
+def text_parameter(description: str, default: str = NOT_GIVEN, **more: Any) -> Json:
+    """Return a parameter of the template. `more` are further properties, such as AllowedValues."""
+    return {"Type": "String", "Description": description, "Default": default, **more}
+
+
+def given(parameter: str, nothing: str = NOT_GIVEN) -> Json:
+    """Return the condition that a parameter is given: its value is not the one that stands for nothing."""
+    return {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, nothing]}]}
+
+
+def both(*conditions: str) -> Json:
+    return {"Fn::And": [{"Condition": name} for name in conditions]}
+
+
 def told_queue(
     topic: str,
     queue: str,
@@ -293,38 +300,20 @@ def told_queue(
 
 def _parameters() -> Json:
     return {
-        SERVICE: {
-            "Type": "String",
-            "Description": "Where the workers run: pollers on ECS or EC2, or Lambda functions of this stack",
-            "Default": "ecs-tasks.amazonaws.com",
-            "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com", _LAMBDA],
-        },
-        "WorkerCodeBucket": {
-            "Type": "String",
-            "Description": "With Lambda, without Image: the S3 bucket that holds the functions' zip",
-            "Default": NOT_GIVEN,
-        },
-        "WorkerCodeKey": {
-            "Type": "String",
-            "Description": "With Lambda, without Image: the key of the zip in that bucket",
-            "Default": "pooldesk.zip",
-        },
-        IMAGE: {
-            "Type": "String",
-            "Description": "The image of web service and functions, in Amazon ECR of this account and region",
-            "Default": NOT_GIVEN,
-        },
-        "Processor": {
-            "Type": "String",
-            "Description": "What the image, or the zip, is built for",
-            "Default": "x86_64",
-            "AllowedValues": ["x86_64", "arm64"],
-        },
-        SILOS: {
-            "Type": "String",
-            "Description": "With Lambda: SILOS of the portal, the sites at which tenants have silos, as JSON",
-            "Default": "{}",
-        },
+        SERVICE: text_parameter(
+            "Where the workers run: pollers on ECS or EC2, or Lambda functions of this stack",
+            "ecs-tasks.amazonaws.com",
+            AllowedValues=["ecs-tasks.amazonaws.com", "ec2.amazonaws.com", _LAMBDA],
+        ),
+        "WorkerCodeBucket": text_parameter("With Lambda, without Image: the S3 bucket that holds the functions' zip"),
+        "WorkerCodeKey": text_parameter(
+            "With Lambda, without Image: the key of the zip in that bucket", "pooldesk.zip"
+        ),
+        IMAGE: text_parameter("The image of web service and functions, in Amazon ECR of this account and region"),
+        "Processor": text_parameter(
+            "What the image, or the zip, is built for", "x86_64", AllowedValues=["x86_64", "arm64"]
+        ),
+        SILOS: text_parameter("With Lambda: SILOS of the portal, the sites at which tenants have silos, as JSON", "{}"),
     }
 
 
@@ -332,7 +321,7 @@ def _mapping_policy(role: str) -> Json:
     """Let a role have functions of this stack read the streams of tenants' own tables, which it makes and deletes."""
     ours = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-*"
     statements = [
-        {"Sid": "FindMappings", "Effect": "Allow", "Action": ["lambda:ListEventSourceMappings"], "Resource": "*"},
+        allow("FindMappings", ["lambda:ListEventSourceMappings"], "*"),
         {
             "Sid": "MapOwnStreams",
             "Effect": "Allow",
@@ -341,11 +330,7 @@ def _mapping_policy(role: str) -> Json:
             "Condition": {"StringLike": {"lambda:FunctionArn": {"Fn::Sub": ours}}},
         },
     ]
-    policy = {
-        "Description": "Let functions of this stack read the streams of tenants' own tables",
-        "Roles": [{"Ref": role}],
-        "PolicyDocument": {"Version": "2012-10-17", "Statement": statements},
-    }
+    policy = managed_policy("Let functions of this stack read the streams of tenants' own tables", role, *statements)
     return resource("AWS::IAM::ManagedPolicy", policy)
 
 
@@ -462,16 +447,10 @@ declare(
     StackPart(
         "alarms",
         resources=lambda logical_id, roles: {"TableQuotaAlarm": _tables_alarm()},
-        parameters={
-            TOPIC: {
-                "Type": "String",
-                "Description": "ARN of the SNS topic that alarms go to; without it there are no alarms",
-                "Default": NOT_GIVEN,
-            }
-        },
+        parameters={TOPIC: text_parameter("ARN of the SNS topic that alarms go to; without it there are no alarms")},
         conditions={
             WANTED: {"Fn::Not": [{"Fn::Equals": [{"Ref": TOPIC}, NOT_GIVEN]}]},
-            WANTED_OF_FUNCTIONS: {"Fn::And": [{"Condition": WANTED}, {"Condition": ON_LAMBDA}]},
+            WANTED_OF_FUNCTIONS: both(WANTED, ON_LAMBDA),
             WANTED_OF_POLLERS: {"Fn::And": [{"Condition": WANTED}, {"Fn::Not": [{"Condition": ON_LAMBDA}]}]},
         },
     )

@@ -14,7 +14,7 @@ import copy
 from typing import Final
 
 from portal.deployment import data_events
-from portal.deployment.parts import arn
+from portal.deployment.parts import arn, text_parameter
 from portal.deployment.template import (
     BY_NAME,
     KEY,
@@ -107,4 +107,4 @@ def site_template() -> Json:
 
 
 def _lent(name: str) -> Json:
-    return {"Type": "String", "Description": f"{name} of the installation's stack, where there is one", "Default": ""}
+    return text_parameter(f"{name} of the installation's stack, where there is one", "")

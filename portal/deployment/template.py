@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from portal.deployment import data_events, object_bucket, parts
-from portal.deployment.parts import arn
+from portal.deployment.parts import allow, arn, document, text_parameter
 from portal.isolation import policies
 from portal.schema import registry
 from portal.schema.registry import Role, Table
@@ -126,25 +126,22 @@ def _parameters() -> Json:
             "Default": "prod",
             "AllowedValues": ["dev", "prod"],
         },
-        "TablePrefix": {
-            "Type": "String",
-            "Description": "DYNAMODB_TABLE_PREFIX of the portal",
-            "Default": "Pooldesk",
-            "AllowedPattern": "[A-Za-z0-9][A-Za-z0-9_.-]*",
-            "MaxLength": policies.longest_prefix(),
-        },
-        "Encryption": {
-            "Type": "String",
-            "Description": "A key of this stack, or the account's aws/dynamodb key, which costs no monthly fee",
-            "Default": "customer-managed",
-            "AllowedValues": ["customer-managed", "aws-managed"],
-        },
-        "WebService": {
-            "Type": "String",
-            "Description": "Where the web process runs",
-            "Default": "ecs-tasks.amazonaws.com",
-            "AllowedValues": ["ecs-tasks.amazonaws.com", "ec2.amazonaws.com"],
-        },
+        "TablePrefix": text_parameter(
+            "DYNAMODB_TABLE_PREFIX of the portal",
+            "Pooldesk",
+            AllowedPattern="[A-Za-z0-9][A-Za-z0-9_.-]*",
+            MaxLength=policies.longest_prefix(),
+        ),
+        "Encryption": text_parameter(
+            "A key of this stack, or the account's aws/dynamodb key, which costs no monthly fee",
+            "customer-managed",
+            AllowedValues=["customer-managed", "aws-managed"],
+        ),
+        "WebService": text_parameter(
+            "Where the web process runs",
+            "ecs-tasks.amazonaws.com",
+            AllowedValues=["ecs-tasks.amazonaws.com", "ec2.amazonaws.com"],
+        ),
         SITE_ROLES: {
             "Type": "CommaDelimitedList",
             "Description": "The ARNs of the roles that SILOS names: by them the roles of this stack enter its sites",
@@ -217,7 +214,7 @@ def table_key(callers: Any) -> Json:
         "Properties": {
             "Description": sub("Encrypts the DynamoDB tables ${TablePrefix}.*"),
             "EnableKeyRotation": True,
-            "KeyPolicy": {"Version": "2012-10-17", "Statement": statements},
+            "KeyPolicy": document(*statements),
         },
     }
 
@@ -285,7 +282,7 @@ def _role(description: str, trust: Json) -> Json:
         "Type": "AWS::IAM::Role",
         "Properties": {
             "Description": description,
-            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+            "AssumeRolePolicyDocument": document(trust),
         },
     }
 
@@ -326,28 +323,19 @@ def _trusts_ours_for_one_tenant() -> Json:
 
 def managed_policies() -> Json:
     ours = (WEB, SEED, WORKER, DELIVERY, LIFECYCLE)
-    assume = {
-        "Sid": "ActForOneTenant",
-        "Effect": "Allow",
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-        "Resource": arn(TENANT),
-    }
+    assume = allow("ActForOneTenant", ["sts:AssumeRole", "sts:TagSession"], arn(TENANT))
     found = {
         # Apart from the platform's, which stay word for word what `manage.py iam_policy` prints. A policy of its own
         # also breaks the circle: the tenant role trusts the web role, whose permission names the tenant role.
-        "AssumeTenantPolicy": _policy(
-            "Act for one tenant, as the tenant role",
-            {"Version": "2012-10-17", "Statement": [assume]},
-            *ours,
-        ),
+        "AssumeTenantPolicy": _policy("Act for one tenant, as the tenant role", document(assume), *ours),
     }
     sites = {**assume, "Sid": "EnterSites", "Resource": {"Ref": SITE_ROLES}}
-    entering = _policy("Enter the sites of silos", {"Version": "2012-10-17", "Statement": [sites]}, *ours)
+    entering = _policy("Enter the sites of silos", document(sites), *ours)
     found["EnterSitesPolicy"] = {**entering, "Condition": HAS_SITES}
     for role in registry.ROLES:
         _, description, attached = _POLICIES[role]
-        for name, document in zip(policy_ids(role), policies.managed(role), strict=True):
-            found[name] = _policy(description, _anywhere(document), *attached)
+        for name, policy in zip(policy_ids(role), policies.managed(role), strict=True):
+            found[name] = _policy(description, _anywhere(policy), *attached)
     return found
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.deployment import parts
-from portal.deployment.parts import Json, either
+from portal.deployment.parts import Json, both, either, given, text_parameter
 from portal.deployment.template import sub
 
 ADDRESSES: Final = "10.20.0.0/16"
@@ -23,19 +23,14 @@ BALANCER_GROUP, TASK_GROUP = "BalancerSecurityGroup", "TaskSecurityGroup"
 PORT: Final = 8000  # of gunicorn in the image
 
 NO_VPC, NO_SUBNET = "vpc-00000000", "subnet-00000000"  # "" could be no id, which the linter notices
-_GIVEN: Final = {"Fn::Not": [{"Fn::Equals": [{"Ref": VPC}, NO_VPC]}]}
+_GIVEN: Final = given(VPC, NO_VPC)
 PARAMETERS: Final[Json] = {
-    SIZE: {
-        "Type": "String",
-        "Description": "small: two to four tasks of half a CPU; large: two to ten of two CPUs, in private subnets",
-        "Default": "small",
-        "AllowedValues": ["small", "large"],
-    },
-    VPC: {
-        "Type": "String",
-        "Description": "A VPC of yours for the web service; without it the stack makes one",
-        "Default": NO_VPC,
-    },
+    SIZE: text_parameter(
+        "small: two to four tasks of half a CPU; large: two to ten of two CPUs, in private subnets",
+        "small",
+        AllowedValues=["small", "large"],
+    ),
+    VPC: text_parameter("A VPC of yours for the web service; without it the stack makes one", NO_VPC),
     BALANCER_SUBNETS: {
         "Type": "CommaDelimitedList",
         "Description": "With Vpc: two or more public subnets, in different zones, for the load balancer",
@@ -50,7 +45,7 @@ PARAMETERS: Final[Json] = {
 CONDITIONS: Final[Json] = {
     LARGE: {"Fn::Equals": [{"Ref": SIZE}, "large"]},
     OWN: {"Fn::And": [{"Condition": parts.HAS_IMAGE}, {"Fn::Not": [_GIVEN]}]},
-    OWN_NAT: {"Fn::And": [{"Condition": OWN}, {"Condition": LARGE}]},
+    OWN_NAT: both(OWN, LARGE),
     PUBLIC_TASKS: {"Fn::And": [{"Condition": OWN}, {"Fn::Not": [{"Condition": LARGE}]}]},
 }
 

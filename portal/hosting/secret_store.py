@@ -117,7 +117,7 @@ def _rotation() -> Json:
             "AWS::IAM::Role",
             {
                 "Description": "The function that rotates the signing keys",
-                "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+                "AssumeRolePolicyDocument": parts.document(trust),
             },
         ),
         "RotationPolicy": resource(
@@ -151,10 +151,7 @@ def _rotation() -> Json:
 
 
 def _allowed(sid: str, actions: list[str], on: Json) -> Json:
-    return {
-        "Version": "2012-10-17",
-        "Statement": [{"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": on}],
-    }
+    return parts.document(parts.allow(sid, actions, on))
 
 
 OUTPUTS: Final[Json] = {

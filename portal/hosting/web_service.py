@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from portal.deployment import object_bucket, parts, template
-from portal.deployment.parts import HAS_IMAGE, Json, arn, either
+from portal.deployment.parts import HAS_IMAGE, Json, allow, arn, both, document, either, text_parameter
 from portal.deployment.template import PRODUCTION, sub
 from portal.hosting import network
 from portal.hosting.network import LARGE, PORT
@@ -31,11 +31,10 @@ ALARMED: Final = "HasAlarmTopicAndService"
 ALARMED_ALONE: Final = "HasAlarmTopicWithoutService"
 
 PARAMETERS: Final[Json] = {
-    CERTIFICATE: {
-        "Type": "String",
-        "Description": "With Image: the certificate of PortalBaseUrl's host, in AWS Certificate Manager of this region",
-        "Default": parts.NOT_GIVEN,
-    },
+    CERTIFICATE: text_parameter(
+        "With Image: the certificate of PortalBaseUrl's host, in AWS Certificate Manager of this region",
+        parts.NOT_GIVEN,
+    ),
     "RequestsOfAddress": {
         "Type": "Number",
         "Description": "Requests that one network address may make in five minutes; more are blocked",
@@ -45,7 +44,7 @@ PARAMETERS: Final[Json] = {
     },
 }
 CONDITIONS: Final[Json] = {
-    ALARMED: {"Fn::And": [{"Condition": parts.WANTED}, {"Condition": HAS_IMAGE}]},
+    ALARMED: both(parts.WANTED, HAS_IMAGE),
     ALARMED_ALONE: {"Fn::And": [{"Condition": parts.WANTED}, {"Fn::Not": [{"Condition": HAS_IMAGE}]}]},
 }
 
@@ -181,14 +180,9 @@ def _execution() -> Json:
     """Declare the role by which ECS itself fetches the image and writes the log."""
     layers = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     statements = [
-        {"Sid": "EnterRegistry", "Effect": "Allow", "Action": ["ecr:GetAuthorizationToken"], "Resource": "*"},
-        {"Sid": "FetchImage", "Effect": "Allow", "Action": layers, "Resource": sub(_ACCOUNT % "ecr" + "repository/*")},
-        {
-            "Sid": "WriteLog",
-            "Effect": "Allow",
-            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-            "Resource": arn(WEB_LOG),
-        },
+        allow("EnterRegistry", ["ecr:GetAuthorizationToken"], "*"),
+        allow("FetchImage", layers, sub(_ACCOUNT % "ecr" + "repository/*")),
+        allow("WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], arn(WEB_LOG)),
     ]
     trust = {
         "Effect": "Allow",
@@ -204,10 +198,8 @@ def _execution() -> Json:
             "AWS::IAM::Role",
             {
                 "Description": "ECS fetches the image and writes the log",
-                "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
-                "Policies": [
-                    {"PolicyName": "start", "PolicyDocument": {"Version": "2012-10-17", "Statement": statements}}
-                ],
+                "AssumeRolePolicyDocument": document(trust),
+                "Policies": [{"PolicyName": "start", "PolicyDocument": document(*statements)}],
             },
         ),
     }

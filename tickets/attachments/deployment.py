@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from portal.deployment.object_bucket import SCANNER
-from portal.deployment.parts import BUCKET, NOT_GIVEN, StackPart, arn, declare
+from portal.deployment.parts import BUCKET, NOT_GIVEN, StackPart, arn, declare, document
 from portal.deployment.template import sub
 from portal.schema.registry import Table
 from tickets.attachments.scanning import GUARDDUTY
@@ -79,8 +79,8 @@ def _role() -> Json:
         ),
     ]
     return {
-        "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
-        "Policies": [{"PolicyName": "ScanFiles", "PolicyDocument": {"Version": "2012-10-17", "Statement": statements}}],
+        "AssumeRolePolicyDocument": document(trust),
+        "Policies": [{"PolicyName": "ScanFiles", "PolicyDocument": document(*statements)}],
     }
 
 

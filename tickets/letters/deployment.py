@@ -143,7 +143,7 @@ def _alarm() -> Json:
     )
 
 
-_HAS_DOMAIN: Final = {"Fn::Not": [{"Fn::Equals": [{"Ref": "MailDomain"}, NOT_GIVEN]}]}
+_HAS_DOMAIN: Final = parts.given("MailDomain")
 
 object_bucket.expire(UNCLAIMED, days=_KEPT_DAYS)
 declare(
@@ -151,23 +151,20 @@ declare(
         "letters",
         resources=_resources,
         parameters={
-            "MailDomain": {
-                "Type": "String",
-                "Description": "MAIL_DOMAIN of the portal: letters to addresses in it come in by Amazon SES",
-                "Default": NOT_GIVEN,
-            },
-            "MailIdentity": {
-                "Type": "String",
-                "Description": "Whether this stack makes the SES identity of MailDomain, or there is one already",
-                "Default": "stack",
-                "AllowedValues": ["stack", "there"],
-            },
+            "MailDomain": parts.text_parameter(
+                "MAIL_DOMAIN of the portal: letters to addresses in it come in by Amazon SES", NOT_GIVEN
+            ),
+            "MailIdentity": parts.text_parameter(
+                "Whether this stack makes the SES identity of MailDomain, or there is one already",
+                "stack",
+                AllowedValues=["stack", "there"],
+            ),
         },
         conditions={
             _WANTED: _HAS_DOMAIN,
             _IDENTITY: {"Fn::And": [{"Condition": _WANTED}, {"Fn::Equals": [{"Ref": "MailIdentity"}, "stack"]}]},
-            _ON_LAMBDA: {"Fn::And": [{"Condition": _WANTED}, {"Condition": ON_LAMBDA}]},
-            _ALARMED: {"Fn::And": [{"Condition": _WANTED}, {"Condition": parts.WANTED}]},
+            _ON_LAMBDA: parts.both(_WANTED, ON_LAMBDA),
+            _ALARMED: parts.both(_WANTED, parts.WANTED),
         },
         outputs={
             f"Dkim{number}": {
