@@ -32,7 +32,7 @@ from tickets.ticket.fields import (
     Rating,
     Status,
 )
-from tickets.ticket.stored import FileMap, SummaryItem
+from tickets.ticket.stored import FileMap, SummaryItem, entry_id
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-20T09:30:00.000000Z"])]
 EntryId = Annotated[str, Field(min_length=1, max_length=64, description="the id of an entry of the history")]
@@ -233,6 +233,7 @@ class SnippetPiece(ApiModel):
 
 _FOUND: Final[dict[str, Any]] = _LISTED | {
     "found_in": "description",
+    "entry": None,
     "snippet": [{"text": "It ", "is_match": False}, {"text": "prints", "is_match": True}],
 }
 
@@ -241,13 +242,20 @@ class FoundTicket(TicketInList, json_schema_extra={"example": _FOUND}):
     """A ticket that a search found, and where."""
 
     found_in: Where = Field(description="where the snippet stands; notes only with notes:read")
+    entry: str | None = Field(description="the id in the ticket's activity, of a snippet from a comment or note")
     snippet: list[SnippetPiece] = Field(description="in plain text; empty where the title says it all")
 
     @classmethod
     def hit(cls, tenant: TenantContext, hit: Hit) -> Self:
         """Make it of what the search found, as this caller may see it."""
         pieces = [SnippetPiece(text=piece.text, is_match=piece.is_match) for piece in hit.snippet]
-        return cls.of(hit.summary, changing.updated_at(tenant, hit.summary), found_in=hit.where, snippet=pieces)
+        return cls.of(
+            hit.summary,
+            changing.updated_at(tenant, hit.summary),
+            found_in=hit.where,
+            entry=entry_id(hit.entry.sk) if hit.entry else None,
+            snippet=pieces,
+        )
 
 
 class FoundTickets(ApiModel, json_schema_extra={"example": {"data": [_FOUND], "explanations": [], "next": None}}):

@@ -49,6 +49,8 @@ def test_a_search_finds_words_wherever_they_stand_and_says_where(client: ApiClie
     found = {ticket["number"]: ticket for ticket in client.ask("/search?q=printer").json()["data"]}
     assert {n: found[n]["found_in"] for n in found} == {1: "title", 2: "comment", 3: "description"}
     assert [piece["text"] for piece in found[3]["snippet"] if piece["is_match"]] == ["printer"]
+    (comment,) = [one for one in client.ask("/tickets/2/activity").json()["data"] if one["kind"] == "comment"]
+    assert {n: found[n]["entry"] for n in found} == {1: None, 2: comment["id"], 3: None}
     listed = client.ask("/tickets?status=any").json()["data"][-1]
     assert {name: found[listed["number"]][name] for name in listed} == listed
 

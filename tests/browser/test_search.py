@@ -110,6 +110,17 @@ def test_who_opened_a_hit_by_a_key_comes_back_to_it(page: Page) -> None:
     assert page.locator("[data-row-link]:focus").bounding_box() == box
 
 
+def test_a_hit_in_a_note_is_in_the_window_marked_and_has_the_focus_when_its_ticket_is_opened(page: Page) -> None:
+    page.goto("/search/?q=counterfeit")
+    assert audit(page, "a hit in a note") == []
+    press(page, "j", "Enter")
+    entry = page.locator(".activity > li:focus")
+    expect(entry).to_contain_text("The toner is counterfeit.")
+    expect(entry).to_be_in_viewport()
+    expect(entry.locator("[aria-current=true]")).to_have_accessible_name("Internal note by Bob Example")
+    assert audit(page, "a ticket at an entry") == []
+
+
 def test_a_page_with_filters_offers_the_whole_desk_first_and_its_own_list_second(page: Page) -> None:
     for option, status in (("search-all", None), ("search-here", "open")):
         page.goto("/search/?q=zebra&status=open&order=newest")

@@ -78,8 +78,8 @@ def test_a_run_that_wrote_a_comment_or_could_do_nothing_says_so(world: World, ru
     (address,) = whys(bob, number)
     page = text(bob.get(address))
     assert "Post the ready answer “Thanks”" in page
-    (comment,) = re.findall(rf"/tickets/{number}/(#entry-[^\"]+)\">a comment", page)
-    assert f'id="{comment[1:]}"' in text(bob.get(f"/tickets/{number}/"))
+    (comment,) = re.findall(rf"/tickets/{number}/\?entry=[^\"]+#(entry-[^\"]+)\">a comment", page)
+    assert f'id="{comment}"' in text(bob.get(f"/tickets/{number}/"))
     assert "Undo</button>" not in page
 
 

@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 
 from portal.errors import Conflict, Invalid, NotFound
@@ -18,6 +17,7 @@ from tenants.tenancy.request import TenantRequest
 from tickets.desk import comment_changes
 from tickets.desk.comment_changes import TooLate
 from tickets.desk.forms import WrittenField
+from tickets.desk.ticket_presenters import entry_url
 from tickets.letters import ledger
 from tickets.ticket import fields, stored
 from tickets.ticket.stored import HELD, ActivityItem
@@ -120,7 +120,7 @@ def context_of(number: int, item: ActivityItem) -> dict[str, object]:
 
 
 def _address(number: int, item: ActivityItem) -> str:
-    return f"{reverse('tickets:ticket', args=[number])}#entry-{stored.entry_id(item.sk)}"
+    return entry_url(number, item.sk)
 
 
 def _letter_warning(item: ActivityItem) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -330,26 +331,31 @@ SNOOZES: Final = {
 }
 
 
-def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: bool) -> dict[str, Any]:
-    """Return what the page of a ticket shows, but for its comment form."""
-    summary, here, defined = stored.summary, ticket_url(int(stored.summary.number)), definitions.of(tenant)
+def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str | None = None) -> dict[str, Any]:
+    """Return what the page of a ticket shows, but for its comment form. `wanted` is the sort key of an entry that an
+    address leads to."""
+    is_latest, last = not timeline.later, timeline.activity[-1] if timeline.activity else None
+    is_here = wanted is not None and any(entry.sk == wanted for entry in timeline.activity)
+    summary, here, defined = timeline.summary, ticket_url(int(timeline.summary.number)), definitions.of(tenant)
     merged, colours = [int(one) for one in summary.merged or ()], setup.colours_of(tenant)
     of_ticket = int(summary.number) if merged else 0
     return {
-        "ticket": listed(tenant, summary, description=stored.description),
+        "ticket": listed(tenant, summary, description=timeline.description),
         "tag_links": [
             {"name": tag, "url": queue_url(status="any", tag=tag), "hue": colours.get(tag, "")} for tag in summary.tags
         ],
         "merged": merged,
-        "links": [link_line(one.kind, int(one.number)) for one in stored.links],
+        "links": [link_line(one.kind, int(one.number)) for one in timeline.links],
         "activity": [
             timeline_entry(a, defined, tenant, of_ticket=of_ticket)
-            for a in stored.activity
+            for a in timeline.activity
             if not _is_other_side(a, merged)
         ],
-        "earlier_url": f"{here}?before={stored.earlier}" if stored.earlier else None,
+        "earlier_url": f"{here}?before={timeline.earlier}" if timeline.earlier else None,
+        "wanted": stored.entry_id(wanted) if wanted and is_here else None,
+        "later_url": entry_url(int(summary.number), last.sk) if last and not is_latest else None,
         "latest_url": None if is_latest else here,
-        **(_seen(tenant, summary, stored.activity[-1].at if stored.activity else "") if is_latest else {}),
+        **(_seen(tenant, summary, last.at if last else "") if is_latest else {}),
         "custom": custom_values(defined, summary),
         "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
@@ -359,18 +365,18 @@ def ticket_page(tenant: TenantContext, stored: TicketTimeline, *, is_latest: boo
         "groups": defined_choices(defined, fields.GROUP, summary.group) if defined.groups else [],
         "can_write": tenant.is_agent and not summary.spam_at,
         "spam_at": clock.parse(summary.spam_at) if summary.spam_at else None,
-        "reply": reply_facts(tenant, stored),
+        "reply": reply_facts(tenant, timeline),
         "hears": summary.hears(tenant.user_id),
         "follower_count": len(summary.followers or ()),
         "snoozes": {choice: _(label) for choice, label in SNOOZES.items()},
-        "files": file_lines(int(summary.number), stored.files) if stored.files else [],
+        "files": file_lines(int(summary.number), timeline.files) if timeline.files else [],
         "has_files": any(
             file.state in READABLE
-            for files in (stored.files, *(e.attribute_values.get("files") for e in stored.activity))
+            for files in (timeline.files, *(e.attribute_values.get("files") for e in timeline.activity))
             for file in files or ()
         ),
         "attached": FIELD,
-        "letter": letter_line(stored.letter, is_agent=tenant.is_agent, author=summary.requester),
+        "letter": letter_line(timeline.letter, is_agent=tenant.is_agent, author=summary.requester),
     }
 
 
@@ -481,6 +487,22 @@ _OTHERS: Final = ("status", "resolver", "name", "sort", "after", "place")
 
 def ticket_url(number: int) -> str:
     return f"{tickets_url()}{number}/"
+
+
+_REFERENCE_LIMIT: Final = 200  # characters, more than any has
+
+
+def entry_named(reference: str) -> str | None:
+    """Return the sort key of the entry that an address asks for, None for what cannot be one."""
+    with suppress(ValueError):
+        return stored.of_reference(reference[:_REFERENCE_LIMIT])
+    return None
+
+
+def entry_url(number: int, activity_key: str) -> str:
+    """Return the address of a ticket's page that shows the entry with this sort key, however old it is."""
+    asked = urlencode({"entry": stored.entry_reference(activity_key)})
+    return f"{ticket_url(number)}?{asked}#entry-{stored.entry_id(activity_key)}"
 
 
 def tickets_url() -> str:

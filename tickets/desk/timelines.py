@@ -26,6 +26,7 @@ from tickets.ticket.fields import DESCRIPTION, Channel
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, LinkMap, SummaryItem
 
 ACTIVITY_PAGE = 50
+_MORE_THAN_A_PAGE: Final = ACTIVITY_PAGE + 1  # to know whether there is something beyond it
 _READ_ON = 200  # entries that are read at once for a viewer's page that notes have left short
 NEWS_READ = 10  # entries that an open page is shown at most; it says that there are more
 CHANGES_READ = 60  # items of a ticket that are read to tell what was changed since a version
@@ -33,8 +34,9 @@ CHANGES_READ = 60  # items of a ticket that are read to tell what was changed si
 
 @dataclass(frozen=True)
 class TicketTimeline:
-    """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it, and
-    `files` are those of the description, `letter` what it keeps of the letter that it came as."""
+    """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it, `later`
+    says that there is more after it. `files` are those of the description, `letter` what it keeps of the letter that it
+    came as."""
 
     summary: SummaryItem
     description: str
@@ -43,33 +45,40 @@ class TicketTimeline:
     files: tuple[FileMap, ...] = ()
     letter: Any = None
     links: tuple[LinkMap, ...] = ()
+    later: bool = False
 
 
-def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> TicketTimeline:
+def ticket(
+    tenant: TenantContext, number: int, *, before: str | None = None, around: str | None = None
+) -> TicketTimeline:
     """Return a ticket with its latest activity: one Query. Raises NotFound, Invalid.
 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
-    the same time. Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
+    the same time. `around` is the sort key of an entry: a page up to it and a page after it, by one Query more.
+    Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
     page nor a link to nothing tells of them. Of each ticket that was merged into this one, one Query more, or with a
-    cursor two.
+    cursor two, or three.
     """
     purpose = ("activity", number)
-    place = paging.load(before, tenant_id=tenant.tenant_id, query=purpose) if before is not None else None
-    sort, *sources = place or ("",)
+    cursor = paging.load(before, tenant_id=tenant.tenant_id, query=purpose) if before is not None else None
+    sort, *sources = cursor or ("",)
+    place = _Place(around + _NEXT, around) if around is not None else _Place(sort if cursor else None)
     own = (tenant.tenant_id, number)
     sources = sources or _merged.get(own) or []
-    parts = _parts_read(tenant, [number, *sources], sort if before is not None else None)
+    parts = _parts_read(tenant, [number, *sources], place)
     summary = parts[0].head(number)
     stored_sources = [int(one) for one in summary.merged or ()]
     if stored_sources != sources:
         _merged.put(own, stored_sources)
-        parts[1:] = _parts_read(tenant, stored_sources, sort if before is not None else None)
+        parts[1:] = _parts_read(tenant, stored_sources, place)
     every = [*parts[0].rows, *(row for one in parts[1:] for row in one.with_opening())]
     rows = sorted(every, key=_sort_key, reverse=True)
     # Below the last row of a part that has more, rows of that part would be missing.
     floor = max((one.rows[-1].sk for one in parts if one.more and one.rows), default="")
     shown = [row for row in rows if _sort_key(row) >= floor][:ACTIVITY_PAGE]
     more = len(rows) > len(shown) or any(one.more for one in parts)
+    later, has_later = _after(parts, place)
+    shown = [*reversed(later), *shown]
     earlier = [shown[-1].sk, *stored_sources] if shown and more else None
     return TicketTimeline(
         summary=summary,
@@ -79,7 +88,36 @@ def ticket(tenant: TenantContext, number: int, *, before: str | None = None) -> 
         links=tuple(parts[0].detail.links or ()),
         activity=shown[::-1],
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=purpose) if earlier else None,
+        later=has_later or before is not None,
     )
+
+
+_NEXT: Final = "\0"  # after a sort key, the next one there can be
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a page is: `before` a sort key, None for the latest page, and with `after` also what follows that."""
+
+    before: str | None = None
+    after: str | None = None
+
+
+def _after(parts: Sequence[_Part], place: _Place) -> tuple[list[ActivityItem], bool]:
+    """Return the page of entries after a place, oldest first, and whether more follow."""
+    if place.after is None:
+        return [], False
+    openings = [opening for part in parts[1:] if (opening := part.opening()) and opening.sk > place.after]
+    rows = sorted([*openings, *(row for part in parts for row in part.later)], key=_sort_key)
+    # Above the last row of a part that has more, rows of that part would be missing.
+    ceiling = min((part.later[-1].sk for part in parts if part.has_later), default=None)
+    shown = [row for row in rows if ceiling is None or _sort_key(row) <= ceiling][:ACTIVITY_PAGE]
+    return shown, len(rows) > len(shown) or ceiling is not None
+
+
+def before(tenant: TenantContext, number: int, sort: str) -> str:
+    """Return the cursor to what came before the entry with this sort key."""
+    return paging.dump([sort], tenant_id=tenant.tenant_id, query=("activity", number))
 
 
 # The numbers of the tickets that were merged into a ticket, by tenant and number: no more than a hint.
@@ -89,13 +127,15 @@ _merged: Final[BoundedCache[tuple[str, int], list[int]]] = BoundedCache(10_000)
 @dataclass
 class _Part:
     """The items of one ticket: `rows` are the newest entries of a page, newest first, and `more` says that others came
-    before them."""
+    before them. `later` are those that follow the place, oldest first, and `has_later` says that there are more."""
 
     summary: SummaryItem | None
     detail: DetailItem
     rows: list[ActivityItem]
     more: bool
     before: str | None
+    later: Sequence[ActivityItem] = ()
+    has_later: bool = False
 
     def head(self, number: int) -> SummaryItem:
         if self.summary is None:
@@ -104,22 +144,23 @@ class _Part:
 
     def with_opening(self) -> list[ActivityItem]:
         """Return the entries of a merged ticket, at their end its description where that is on this page."""
-        opening = self._opening() if self.summary and not self.more else None
+        opening = self.opening() if not self.more else None
         is_here = opening is not None and (self.before is None or opening.sk < self.before)
         return [*self.rows, opening] if opening is not None and is_here else self.rows
 
-    def _opening(self) -> ActivityItem | None:
+    def opening(self) -> ActivityItem | None:
         """Return the description as the comment that opened the ticket: its requester's, or that of the member who made
         it for somebody. None where the ticket was opened without one."""
         summary, detail = self.summary, self.detail
         if summary is None or not (detail.description or detail.files):
             return None
         author, name = summary.requester, summary.requester_name
-        if summary.channel == Channel.HAND and self.rows and self.rows[-1].kind == "event":
-            author, name = self.rows[-1].author, self.rows[-1].author_name
+        first = next(iter([*self.rows[-1:], *self.later]), None)
+        if summary.channel == Channel.HAND and first is not None and first.kind == "event":
+            author, name = first.author, first.author_name
         return ActivityItem(
             summary.pk,
-            stored.activity(summary.created_at, f"{_OPENING}{int(summary.number)}"),
+            opening_key(summary),
             kind="comment",
             at=summary.created_at,
             author=author,
@@ -133,37 +174,64 @@ class _Part:
 _OPENING: Final = "opening"
 
 
+def opening_key(summary: SummaryItem) -> str:
+    """Return the sort key that the description of a merged ticket has as an entry."""
+    return stored.activity(summary.created_at, f"{_OPENING}{int(summary.number)}")
+
+
 def is_opening(entry: ActivityItem) -> bool:
     """Tell whether an entry is the description of a merged ticket, which no item of its own holds."""
     return stored.entry_id(entry.attribute_values["sk"]).startswith(_OPENING)
 
 
-def _parts_read(tenant: TenantContext, numbers: Sequence[int], before: str | None) -> list[_Part]:
+def _parts_read(tenant: TenantContext, numbers: Sequence[int], place: _Place) -> list[_Part]:
     """Read a page of each of these tickets, at the same time."""
-    reads: list[Callable[[], Any]] = [partial(_rows, tenant, number, before) for number in numbers]
-    if before is not None:
+    reads: list[Callable[[], Any]] = [partial(_rows, tenant, number, place.before) for number in numbers]
+    if place.before is not None:
         reads += [partial(_collection, tenant, number, 2) for number in numbers]
+    if place.after is not None:
+        reads += [partial(_later, tenant, number, place.after) for number in numbers]
     found = fan_out(reads) if len(reads) > 1 else [read() for read in reads]
     parts: list[_Part] = found[: len(numbers)]
-    for part, head in zip(parts, found[len(numbers) :], strict=False):
+    for part, head in zip(parts, found[len(numbers) : 2 * len(numbers)], strict=False):
         part.summary, part.detail, _ = _told_apart(head.items)
+    for part, later in zip(parts, found[2 * len(numbers) :], strict=False):
+        part.later, part.has_later = later
     return parts
 
 
 def _rows(tenant: TenantContext, number: int, before: str | None) -> _Part:
-    more_than_a_page = ACTIVITY_PAGE + 1  # one more, to know whether there is something earlier
-    limit = more_than_a_page if before is not None else more_than_a_page + 2  # the summary and the detail come first
-    found = _collection(tenant, number, limit, before=before)
-    summary, detail, rows = _told_apart(found.items)
+    limit = _MORE_THAN_A_PAGE if before is not None else _MORE_THAN_A_PAGE + 2  # the summary and the detail come first
+    found = _collection(tenant, number, limit, start=before)
+    summary, detail, _ = _told_apart(found.items)
+    rows, more = _readable(tenant, number, found)
+    return _Part(summary, detail, rows, more, before)
+
+
+def _later(tenant: TenantContext, number: int, after: str) -> tuple[list[ActivityItem], bool]:
+    found = _collection(tenant, number, _MORE_THAN_A_PAGE + 2, start=after, descending=False)  # and come last
+    return _readable(tenant, number, found, descending=False)
+
+
+def _readable(
+    tenant: TenantContext,
+    number: int,
+    found: Page[SummaryItem | DetailItem | ActivityItem],
+    *,
+    descending: bool = True,
+) -> tuple[list[ActivityItem], bool]:
+    """Return a page of entries that this caller may read, and whether there are more. Of a page that notes have left
+    short for a viewer, more is read."""
+    rows = _entries(found.items)
     # A Query also ends after 1 MB, which long comments reach before the page is full.
     while not tenant.is_agent:
         rows = [row for row in rows if row.kind != "note"]
         if len(rows) > ACTIVITY_PAGE or found.last_key is None:
             break
-        found = _collection(tenant, number, _READ_ON, before=found.last_key["sk"]["S"])
+        start = found.last_key["sk"]["S"]
+        found = _collection(tenant, number, _READ_ON, start=start, descending=descending)
         rows += _entries(found.items)
-    more = len(rows) > ACTIVITY_PAGE or found.last_key is not None
-    return _Part(summary, detail, rows[:ACTIVITY_PAGE], more, before)
+    return rows[:ACTIVITY_PAGE], len(rows) > ACTIVITY_PAGE or found.last_key is not None
 
 
 def _sort_key(row: ActivityItem) -> str:
@@ -261,13 +329,20 @@ def changes_since(tenant: TenantContext, summary: SummaryItem, version: int) -> 
 
 
 def _collection(
-    tenant: TenantContext, number: int, limit: int, *, before: str | None = None, consistent: bool = False
+    tenant: TenantContext,
+    number: int,
+    limit: int,
+    *,
+    start: str | None = None,
+    descending: bool = True,
+    consistent: bool = False,
 ) -> Page[SummaryItem | DetailItem | ActivityItem]:
-    """Return a ticket's item collection, newest first. Consistent reading doubles the price; pages can do without."""
+    """Return a ticket's item collection, newest first, or oldest first, behind the sort key `start`. Consistent reading
+    doubles the price; pages can do without."""
     pk = tenant.repository.key(stored.ticket, number)
-    start = {"pk": {"S": pk}, "sk": {"S": before}} if before is not None else None
+    begin = {"pk": {"S": pk}, "sk": {"S": start}} if start is not None else None
     return tenant.repository.query(
-        TICKET_ITEMS, stored.ticket, number, descending=True, limit=limit, start=start, consistent=consistent
+        TICKET_ITEMS, stored.ticket, number, descending=descending, limit=limit, start=begin, consistent=consistent
     )
 
 

@@ -323,16 +323,19 @@ def _ticket_page(
 ) -> HttpResponse:
     """Show the ticket with this form and its files, or with an empty one for None; beside the form what came since
     `seen_at`."""
-    before = request.GET.get("before")
-    stored = timelines.ticket(request.tenant, number, before=before)
-    if into := int(stored.summary.merged_into or 0):
+    asked = request.GET.get("entry", "")
+    wanted = ticket_presenters.entry_named(asked)
+    timeline = timelines.ticket(request.tenant, number, before=request.GET.get("before"), around=wanted)
+    if into := int(timeline.summary.merged_into or 0):
         if form is not None:  # what was written for the merged ticket is kept, to be sent to the other one
             return _ticket_page(request, into, form, status, files, composing)
         messages.info(request, _("Ticket #%(number)s was merged into this one.") % {"number": number})
-        return redirect("tickets:ticket", into)
-    context = ticket_presenters.ticket_page(request.tenant, stored, is_latest=before is None)
+        return redirect(ticket_presenters.entry_url(into, wanted) if wanted else ticket_presenters.ticket_url(into))
+    context = ticket_presenters.ticket_page(request.tenant, timeline, wanted=wanted)
+    if asked and not context["wanted"]:
+        messages.info(request, _("The entry is no longer here, or you may not read it."))
     if form is None:
-        form = CommentForm.empty(seen=stored.summary.status, cc=context["reply"]["cc"])
+        form = CommentForm.empty(seen=timeline.summary.status, cc=context["reply"]["cc"])
     else:
         since = request.POST.get("seen_at") or context["seen_at"]
         context["attached"] = files_field(files)

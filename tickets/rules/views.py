@@ -32,7 +32,7 @@ from tickets.rules.presenters import Names
 from tickets.rules.stored import RuleItem, RuleVersionItem
 from tickets.ticket.causes import Cause
 from tickets.ticket.fields import ASSIGNEE
-from tickets.ticket.stored import ActivityItem, activity, entry_id, ticket
+from tickets.ticket.stored import ActivityItem, activity, ticket
 
 _ANSWERS: Final = 200  # shared ready answers that a form offers, and whose titles are known
 _LATEST: Final = 5  # runs on the page of a rule
@@ -262,7 +262,7 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
         "words": presenters.words(tenant, ran, names),
         "title": summary.title,
         "changes": changes,
-        "answered": f"#entry-{entry_id(found.answer)}" if found.answer else "",
+        "answered": ticket_presenters.entry_url(number, found.answer) if found.answer else "",
         "followed": cause is not None and cause.depth > 1,
     }
     return render(request, "rules/run.html", page)

@@ -15,21 +15,24 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 from markupsafe import Markup
 
+from portal import clock
 from portal.errors import Invalid
 from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import Definitions, operator_word
 from tickets.dashboards.dashboard import Freshness
-from tickets.desk import filters, queue_presenters
+from tickets.desk import filters, queue_presenters, timelines
 from tickets.desk.queue_presenters import QueueAddress, chips
-from tickets.desk.ticket_presenters import listed, queue_url
+from tickets.desk.ticket_presenters import entry_url, listed, queue_url
 from tickets.search import search_query
+from tickets.search.index.fragments import NOTE
 from tickets.search.results import Found, Hit, Piece, Suggestions, Where
 from tickets.search.search_query import ME, NOBODY, Filters, OnlyFilters, SearchQuery
 from tickets.search.ticket_search import NOTHING_INDEXED
 from tickets.ticket.custom_values import FieldType
 from tickets.ticket.fields import DEFINED, Status
+from tickets.ticket.stored import ActivityItem
 
 TEXT_KEPT: Final = 3_000  # characters in an address: more than are searched for, and each link of a page holds them
 NEWEST: Final = "newest"  # numbers first, as an address says it; otherwise what fits best is
@@ -245,14 +248,36 @@ def _filter_form(
 
 
 def _hit(tenant: TenantContext, hit: Hit) -> dict[str, Any]:
-    ticket = listed(tenant, hit.summary)
+    ticket, place = listed(tenant, hit.summary), _place(tenant, hit)
     return {
         **hit_text(hit),
+        **({"where": _written_by(hit.entry)} if hit.entry else {}),
+        "at": clock.parse(hit.entry.at) if hit.entry else None,
+        "place": place,
+        "url": ticket.url if hit.is_in_head or not place else place,
         "ticket": ticket,
         "is_note": hit.where is Where.NOTE,
         "merged_into": int(hit.summary.merged_into or 0),
         "tags": [_tag(*one) for one in zip_longest(ticket.tags[:_TAGS], ticket.hues[:_TAGS], fillvalue="")],
     }
+
+
+def _place(tenant: TenantContext, hit: Hit) -> str | None:
+    """Return the address at which the ticket's page shows the words of the snippet, None where they are at its top."""
+    number = int(hit.summary.number)
+    if hit.entry:
+        return entry_url(number, hit.entry.sk)
+    if hit.unread:
+        cursor = timelines.before(tenant, number, hit.unread)
+        return f"{reverse('tickets:ticket', args=[number])}?{urlencode({'before': cursor})}#activity-title"
+    if hit.where is Where.DESCRIPTION and hit.summary.merged_into:  # of the other ticket it is an entry
+        return entry_url(number, timelines.opening_key(hit.summary))
+    return None
+
+
+def _written_by(entry: ActivityItem) -> str:
+    told = _("Internal note by %(name)s") if entry.kind == NOTE else _("Comment by %(name)s")
+    return told % {"name": entry.author_name}
 
 
 def _marked(pieces: Sequence[Piece]) -> Markup:

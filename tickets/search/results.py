@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tenants.membership.members import ListedMember
-from tickets.ticket.stored import SummaryItem
+from tickets.ticket.stored import ActivityItem, SummaryItem
 
 
 class Where(StrEnum):
@@ -33,13 +33,18 @@ class Piece:
 class Hit:
     """Hold a ticket that was found: its title with what was sought, a stretch of its text, and where that stands.
 
-    The snippet is empty where the title says it all.
+    The snippet is empty where the title says it all. `entry` is the comment or note that it is taken from. Where the
+    words stand in older comments that were not read, `unread` is the sort key of the entry that these come before.
+    `is_in_head` says that the title, or the number, is all that was sought.
     """
 
     summary: SummaryItem
     title: tuple[Piece, ...]
     snippet: tuple[Piece, ...]
     where: Where
+    entry: ActivityItem | None = None
+    is_in_head: bool = False
+    unread: str = ""
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,14 @@ def title(match: TicketMatch) -> tuple[Piece, ...]:
     return tuple(_pieces(text, places, 0, len(text)))
 
 
-def snippet(match: TicketMatch) -> tuple[tuple[Piece, ...], Where]:
-    """Return the stretch of a text that has most of what was sought, and where it stands.
+def snippet(match: TicketMatch) -> tuple[tuple[Piece, ...], FieldMatch | None]:
+    """Return the stretch of a text that has most of what was sought, and that text.
 
-    Nothing, and the title, where no other text has any of it.
+    Nothing, and None, where no text but the title has any of it.
     """
     others = [one for one in match.fields if one.where is not Where.TITLE]
     if not others:
-        return (), Where.TITLE
+        return (), None
     best = max(others, key=lambda one: (_different(one.places), -_ORDER.index(one.where)))
     start, end = _stretch(best)
     markup, places = _markup(best, start, end) if best.where in _IN_MARKDOWN else ([], best.places)
@@ -48,7 +48,7 @@ def snippet(match: TicketMatch) -> tuple[tuple[Piece, ...], Where]:
         pieces.insert(0, Piece(_ELLIPSIS, is_match=False))
     if end < len(best.text):
         pieces.append(Piece(_ELLIPSIS, is_match=False))
-    return tuple(pieces), best.where
+    return tuple(pieces), best
 
 
 def _different(places: Sequence[Occurrence]) -> int:

@@ -17,6 +17,7 @@ from tickets.search.search_query import Phrase, SearchQuery
 from tickets.search.ticket_texts import TicketText
 from tickets.search.tokenizer import Spelling
 from tickets.ticket import custom_values
+from tickets.ticket.stored import ActivityItem
 
 # How much a word counts that is as it was typed, another form of it, or only begins so.
 EXACT: Final = 1.0
@@ -104,11 +105,12 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class FieldMatch:
-    """Hold a text of the ticket with the places of phrases in it, in order."""
+    """Hold a text of the ticket with the places of phrases in it, in order. `entry` is the one whose text it is."""
 
     where: Where
     text: str
     places: list[Occurrence]
+    entry: ActivityItem | None = None
 
 
 @dataclass(frozen=True)
@@ -135,17 +137,21 @@ class TextMatcher:
         """Return where the phrases stand, or None where none does, one that was quoted is missing, or one stands there
         that must not. Those `elsewhere` are not missed."""
         fields = list(_fields(text))
-        plain = [tokenizer.without_symbols(body) for _, body in fields]
+        plain = [tokenizer.without_symbols(body) for _, body, _ in fields]
         bare = [tokenizer.bare(body) for body in plain]
         if any(map(self._unwanted.places, plain, bare)):
             return None
         places = map(self._wanted.places, plain, bare)
-        found = [FieldMatch(*one, stand) for one, stand in zip(fields, places, strict=True) if stand]
+        found = [
+            FieldMatch(where, body, stand, entry)
+            for (where, body, entry), stand in zip(fields, places, strict=True)
+            if stand
+        ]
         phrases = {place.phrase for one in found for place in one.places}
         if not self._needed <= {*phrases, *elsewhere} or (self._phrases and not phrases and not elsewhere):
             return None
         words: Counter[Where] = Counter()
-        for where, body in fields:
+        for where, body, _ in fields:
             words[where] += max(1 + body.count(" "), len(body) // _CHARACTERS_OF_A_WORD)
         return TicketMatch(text, found, len(phrases) == self._phrases, words)
 
@@ -282,15 +288,16 @@ def _word_at(text: str, at: int) -> tuple[int, int, Spelling] | None:
     return next(tokenizer.spelt(text, at, end), None)
 
 
-def _fields(text: TicketText) -> Iterator[tuple[Where, str]]:
-    """Yield the texts of a ticket one by one: no phrase goes from one to the next."""
-    yield Where.TITLE, text.summary.title
-    yield Where.DESCRIPTION, text.description
+def _fields(text: TicketText) -> Iterator[tuple[Where, str, ActivityItem | None]]:
+    """Yield the texts of a ticket one by one, with the entry of each that has one: no phrase goes from one to the
+    next."""
+    yield Where.TITLE, text.summary.title, None
+    yield Where.DESCRIPTION, text.description, None
     for entry in text.history:
-        yield Where.NOTE if entry.kind == NOTE else Where.COMMENT, entry.body
+        yield Where.NOTE if entry.kind == NOTE else Where.COMMENT, entry.body, entry
     for tag in text.summary.tags:
-        yield Where.TAGS, tag
+        yield Where.TAGS, tag, None
     for field_id, value in text.summary.custom.items():
         if custom_values.has_words(field_id):
-            yield Where.CUSTOM, value
-    yield Where.REQUESTER, text.summary.requester_name or ""
+            yield Where.CUSTOM, value, None
+    yield Where.REQUESTER, text.summary.requester_name or "", None

@@ -400,10 +400,15 @@ class Search:
         return ranking.score(match, self._rarities, self._now)
 
     def hit(self, match: TicketMatch) -> Hit:
-        pieces, where = snippets.snippet(match)
-        if not pieces and match.text.number in self.in_older:
-            pieces, where = (Piece(_(OLDER), is_match=False),), Where.COMMENT
-        return Hit(match.text.summary, snippets.title(match), pieces, where)
+        """Return how a match is shown."""
+        (pieces, source), text = snippets.snippet(match), match.text
+        hit = Hit(text.summary, snippets.title(match), pieces, source.where if source else Where.TITLE)
+        if not pieces and text.number in self.in_older:
+            older = (Piece(_(OLDER), is_match=False),)
+            return replace(hit, snippet=older, where=Where.COMMENT, unread=text.rest["sk"]["S"] if text.rest else "")
+        in_title = {place.phrase for one in match.fields if one.where is Where.TITLE for place in one.places}
+        is_in_head = text.number == self.query.number or len(in_title) == len(self.query.phrases)
+        return replace(hit, entry=source.entry if source else None, is_in_head=is_in_head)
 
     def _terms(self) -> list[AskedTerm]:
         people = sorted(self._conditions.requesters or ())
