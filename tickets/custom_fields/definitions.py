@@ -218,6 +218,22 @@ class Definitions:
             "after": shown(change, after),
         }
 
+    def shown_values(self, kind: str, values: Mapping[str, str]) -> dict[str, Any]:
+        """Return the kind of a ticket, and its custom fields in the desk's order: those that its kind asks, and the
+        others that have a value."""
+        asked = {one.id for one, _ in self.asked(kind)}
+        rows = [
+            {
+                "label": one.name,
+                "value": one.shown(values.get(one.id, "")),
+                "is_kept": not one.fits(values.get(one.id, "")),
+            }
+            for one in self.fields
+            if one.id in asked or values.get(one.id)
+        ]
+        rows += [{"label": one, "value": values[one], "is_kept": True} for one in sorted(values.keys() - self.by_id)]
+        return {"kind": self.name(KIND, kind), "has_kinds": bool(self.kinds), "rows": rows}
+
     def texts(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Return kind, group and each custom field among a ticket's values as pages show them, by the names of
         changes."""

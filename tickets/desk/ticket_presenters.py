@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -26,7 +25,7 @@ from tickets.attachments.scanning import READABLE
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import defined_choices
-from tickets.desk import changing, comment_changes, letter_texts
+from tickets.desk import changing, comment_changes, letter_texts, timelines
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
 from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
@@ -44,7 +43,6 @@ from tickets.ticket.fields import (
     DESCRIPTION,
     EDITED,
     FIELDS,
-    MERGED_INTO,
     MOVES,
     Status,
 )
@@ -332,10 +330,10 @@ SNOOZES: Final = {
 
 
 def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str | None = None) -> dict[str, Any]:
-    """Return what the page of a ticket shows, but for its comment form. `wanted` is the sort key of an entry that an
-    address leads to."""
+    """Return what the page of a ticket shows, but for its comment form. `wanted` is the sort key of the entry that the
+    address asks for."""
     is_latest, last = not timeline.later, timeline.activity[-1] if timeline.activity else None
-    is_here = wanted is not None and any(entry.sk == wanted for entry in timeline.activity)
+    is_here = any(entry.sk == wanted for entry in timeline.activity)
     summary, here, defined = timeline.summary, ticket_url(int(timeline.summary.number)), definitions.of(tenant)
     merged, colours = [int(one) for one in summary.merged or ()], setup.colours_of(tenant)
     of_ticket = int(summary.number) if merged else 0
@@ -349,14 +347,14 @@ def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str 
         "activity": [
             timeline_entry(a, defined, tenant, of_ticket=of_ticket)
             for a in timeline.activity
-            if not _is_other_side(a, merged)
+            if not timelines.is_other_side(a, merged)
         ],
         "earlier_url": f"{here}?before={timeline.earlier}" if timeline.earlier else None,
         "wanted": stored.entry_id(wanted) if wanted and is_here else None,
         "later_url": entry_url(int(summary.number), last.sk) if last and not is_latest else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, last.at if last else "") if is_latest else {}),
-        "custom": custom_values(defined, summary),
+        "custom": defined.shown_values(summary.kind, summary.custom),
         "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
         "can_resolve": Status.RESOLVED in MOVES[Status(summary.status)],
@@ -378,20 +376,6 @@ def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str 
         "attached": FIELD,
         "letter": letter_line(timeline.letter, is_agent=tenant.is_agent, author=summary.requester),
     }
-
-
-def custom_values(defined: Definitions, summary: SummaryItem) -> dict[str, Any]:
-    """Return the kind of a ticket, and its custom fields in the desk's order: those that its kind asks, and the others
-    that have a value."""
-    asked = {field.id for field, _ in defined.asked(summary.kind)}
-    values: dict[str, str] = summary.custom
-    rows = [
-        {"label": one.name, "value": one.shown(values.get(one.id, "")), "is_kept": not one.fits(values.get(one.id, ""))}
-        for one in defined.fields
-        if one.id in asked or values.get(one.id)
-    ]
-    rows += [{"label": one, "value": values[one], "is_kept": True} for one in sorted(values.keys() - defined.by_id)]
-    return {"kind": defined.name(fields.KIND, summary.kind), "has_kinds": bool(defined.kinds), "rows": rows}
 
 
 def _way(kept: dict[str, Any], marks: Sequence[str]) -> str:
@@ -418,14 +402,6 @@ def link_line(kind: str, number: int, other: SummaryItem | None = None) -> LinkL
     if other is None:
         return line
     return replace(line, title=other.title, status=other.status, status_label=Status(other.status).label)
-
-
-def _is_other_side(entry: ActivityItem, merged: Sequence[int]) -> bool:
-    """Tell whether an entry of a merged ticket says what an entry of this one says: that the two were merged."""
-    if not merged or not any(change.field == MERGED_INTO for change in entry.changes or ()):
-        return False
-    owner = stored.owner_of(entry.pk)
-    return owner is not None and owner[1] in merged
 
 
 def _outside(tenant: TenantContext, summary: SummaryItem) -> dict[str, str] | None:
@@ -487,16 +463,6 @@ _OTHERS: Final = ("status", "resolver", "name", "sort", "after", "place")
 
 def ticket_url(number: int) -> str:
     return f"{tickets_url()}{number}/"
-
-
-_REFERENCE_LIMIT: Final = 200  # characters, more than any has
-
-
-def entry_named(reference: str) -> str | None:
-    """Return the sort key of the entry that an address asks for, None for what cannot be one."""
-    with suppress(ValueError):
-        return stored.of_reference(reference[:_REFERENCE_LIMIT])
-    return None
 
 
 def entry_url(number: int, activity_key: str) -> str:

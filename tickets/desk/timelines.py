@@ -22,7 +22,7 @@ from portal.errors import NotFound
 from portal.web.locales import declare_stored, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored
-from tickets.ticket.fields import DESCRIPTION, Channel
+from tickets.ticket.fields import DESCRIPTION, MERGED_INTO, Channel
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, FileMap, LinkMap, SummaryItem
 
 ACTIVITY_PAGE = 50
@@ -182,6 +182,14 @@ def opening_key(summary: SummaryItem) -> str:
 def is_opening(entry: ActivityItem) -> bool:
     """Tell whether an entry is the description of a merged ticket, which no item of its own holds."""
     return stored.entry_id(entry.attribute_values["sk"]).startswith(_OPENING)
+
+
+def is_other_side(entry: ActivityItem, merged: Sequence[int]) -> bool:
+    """Tell whether an entry of a merged ticket says what an entry of this one says: that the two were merged."""
+    if not merged or not any(change.field == MERGED_INTO for change in entry.changes or ()):
+        return False
+    owner = stored.owner_of(entry.pk)
+    return owner is not None and owner[1] in merged
 
 
 def _parts_read(tenant: TenantContext, numbers: Sequence[int], place: _Place) -> list[_Part]:

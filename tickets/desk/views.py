@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ from tickets.saved_views import presenters as view_presenters
 from tickets.saved_views.presenters import ListDisplay, ListPlace
 from tickets.ticket.fields import STATUS, Status
 from tickets.ticket.set_aside import SetAside
-from tickets.ticket.stored import is_requester
+from tickets.ticket.stored import is_requester, of_reference
 
 
 @member(Role.VIEWER)
@@ -313,6 +314,16 @@ def ticket(request: TenantRequest, number: int) -> HttpResponse:
     return _ticket_page(request, number, None)
 
 
+_REFERENCE_LIMIT: Final = 200  # characters of what names an entry, more than any has
+
+
+def _entry_named(reference: str) -> str | None:
+    """Return the sort key of the entry that an address asks for, None for what cannot be one."""
+    with suppress(ValueError):
+        return of_reference(reference[:_REFERENCE_LIMIT])
+    return None
+
+
 def _ticket_page(
     request: TenantRequest,
     number: int,
@@ -324,7 +335,7 @@ def _ticket_page(
     """Show the ticket with this form and its files, or with an empty one for None; beside the form what came since
     `seen_at`."""
     asked = request.GET.get("entry", "")
-    wanted = ticket_presenters.entry_named(asked)
+    wanted = _entry_named(asked)
     timeline = timelines.ticket(request.tenant, number, before=request.GET.get("before"), around=wanted)
     if into := int(timeline.summary.merged_into or 0):
         if form is not None:  # what was written for the merged ticket is kept, to be sent to the other one
