@@ -286,6 +286,8 @@ def routes_declare_their_costs() -> Messages:
             faults = what.faults()
             if method and method not in takes and takes != {access.ANY}:
                 faults.append(f"it declares what {method} costs, and refuses it")
+            if not method and len(declared) > 1:
+                faults.append("it declares what any method costs beside what some cost")
             if what.patterns and not (what.trips or (what.each and what.each[0])):
                 faults.append("it names keys, and no round trips")
             for fault in faults:

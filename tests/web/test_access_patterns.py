@@ -80,6 +80,7 @@ ONE = {"query": "ticket", "trips": 1, "reads": 4}
             declaring(on_get(**ONE), declare_cost(cost(**ONE), on="POST")),
             "it declares what POST costs, and refuses it.",
         ),
+        (declaring(costs(**ONE), on_get(**ONE)), "it declares what any method costs beside what some cost."),
         (declaring(costs(**ONE | {"query": "tickte"})), "no table declares keys named 'tickte'."),
         (declaring(costs(**ONE | {"trips": 0})), "it names keys, and no round trips."),
         (declaring(costs(**ONE | {"query": ""})), "1 trip, 4 RCU for no keys: name those that it reads and writes."),

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid, NotFound
-from portal.web.access import costs, member, on_get, on_post
+from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import put_on_newer
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
@@ -22,7 +22,7 @@ from tickets.ticket.custom_values import FieldType
 
 _PAGE: Final = "tickets:custom_fields"
 
-_changed = costs(get="setup", write="audit row, membership, setup", trips=7, reads=6, writes=15)
+_changed = on_post(get="setup", write="audit row, membership, setup", trips=7, reads=6, writes=15)
 
 
 @member(Role.ADMIN)
