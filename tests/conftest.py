@@ -20,7 +20,6 @@ from hypothesis.internal.conjecture import providers
 from portal.dynamo import item_protocol, meter, retry
 from portal.load import reporting, tenant_limiter
 from portal.streams import watermark
-from tenants.api_keys import key_authentication
 from tenants.membership import mails
 from tenants.tenancy import placements
 from tenants.tenancy.context import TenantContext
@@ -272,7 +271,6 @@ def clean_process(request: pytest.FixtureRequest) -> Iterator[None]:
     folding.remember_nothing()
     retry._buckets._kept.clear()  # tenants that are brought back have the ids of those before
     item_protocol._silences.clear()  # an engine may have the port of one that was silent
-    key_authentication._waiting.use = None  # else the next request to end writes that a key of before was used
     # What a test before noted of its tenants, in a proof that takes notes for instance, is told by nobody in this one.
     reporting._forget()
     # A server that ended with its test may have left a download in the midst; what it held is not the next test's.

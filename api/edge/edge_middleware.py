@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from django.conf import settings
@@ -147,6 +148,8 @@ def _answer(request: HttpRequest) -> HttpResponse:
         response["Content-Length"] = str(len(response.content))  # else the server ends the connection behind it
     if request.method == "HEAD":
         response.content = b""
+    if caller is not None:  # behind the answer, for which nobody waits longer
+        response._resource_closers.append(partial(key_authentication.note_use, caller))  # type: ignore[attr-defined]
     # Django would log refusals and faults with the address, in which a key may stand.
     response._has_been_logged = True  # type: ignore[attr-defined]
     return response

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hmac
 import logging
-import threading
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.core.signals import request_finished
 
 from portal import clock
 from portal.dynamo import retry
@@ -36,41 +34,10 @@ log = logging.getLogger("pooldesk.api_keys")
 
 NOTED_EVERY: Final = timedelta(minutes=5)
 
-_waiting = threading.local()
-
-
-def note_use(key: ApiKeyItem, *, address: str) -> None:
-    """Take down that a key, as just read, lets somebody in from this address, unless that was done of late."""
-    if not is_of_late(key):
-        _waiting.use = (key.tenant_id, key.api_key_prefix, address)
-        request_finished.connect(write_use, dispatch_uid="tenants.api_keys.key_authentication")
-
 
 def is_of_late(key: ApiKeyItem) -> bool:
-    """Tell whether a use of the key is noted that is no older than EVERY: any use since then is not noted."""
+    """Tell whether a use of the key is noted that is no older than NOTED_EVERY: any use since then is not noted."""
     return bool(key.last_used_at and key.last_used_at >= _before())
-
-
-def write_use(**_: Any) -> None:
-    """Write what this thread has taken down in its request. Other processes may have done that meanwhile."""
-    use, _waiting.use = getattr(_waiting, "use", None), None
-    if use is None:
-        return
-    tenant_id, prefix, address = use
-    unnoted = ApiKeyItem.last_used_at.does_not_exist() | (ApiKeyItem.last_used_at < _before())
-    transaction = Transaction()
-    transaction.update(
-        ApiKeyItem(tenant_id, prefix),
-        [ApiKeyItem.last_used_at.set(clock.stamp()), ApiKeyItem.last_used_from.set(address)],
-        condition=ApiKeyItem.digest.exists() & unnoted,
-    )
-    try:
-        with retry.on_behalf_of(tenant_id):
-            PLATFORM.transact(transaction)
-    except TransactionRefused:
-        return
-    except PortalError as error:
-        log.warning("That a key of tenant %s was used is not written down: %s", tenant_id, error.message)
 
 
 def _before() -> str:
@@ -121,6 +88,7 @@ class ApiCaller:
     scopes: frozenset[Scope]
     origins: tuple[str, ...]
     address: str
+    is_noted: bool = True  # that the key was used of late
 
     @property
     def actor(self) -> Actor:
@@ -178,8 +146,28 @@ def authenticate(text: str, *, address: str) -> ApiCaller:
     )
     if at_work.suspended:
         raise KeyRefused("tenant_suspended")
-    note_use(key, address=address)
-    return ApiCaller(at_work, named.prefix, granted, tuple(key.origins), address)
+    return ApiCaller(at_work, named.prefix, granted, tuple(key.origins), address, is_of_late(key))
+
+
+def note_use(caller: ApiCaller) -> None:
+    """Write down that a key let its caller in, unless that was done of late. Other processes may do so meanwhile."""
+    if caller.is_noted:
+        return
+    tenant_id = caller.tenant.tenant_id
+    unnoted = ApiKeyItem.last_used_at.does_not_exist() | (ApiKeyItem.last_used_at < _before())
+    transaction = Transaction()
+    transaction.update(
+        ApiKeyItem(tenant_id, caller.prefix),
+        [ApiKeyItem.last_used_at.set(clock.stamp()), ApiKeyItem.last_used_from.set(caller.address)],
+        condition=ApiKeyItem.digest.exists() & unnoted,
+    )
+    try:
+        with retry.on_behalf_of(tenant_id):
+            PLATFORM.transact(transaction)
+    except TransactionRefused:
+        return
+    except PortalError as error:
+        log.warning("That a key of tenant %s was used is not written down: %s", tenant_id, error.message)
 
 
 def name_of(key: Any) -> str:

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 from django.conf import LazySettings
-from django.core.signals import request_finished
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -247,9 +246,9 @@ def test_what_a_key_does_is_refused_once_it_is_revoked(world: World) -> None:
 
 def test_a_use_is_noted_once_the_answer_was_sent_and_not_before(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"))
-    call(text)
+    caller = call(text)
     assert keep(world, key).last_used_at is None
-    request_finished.send(sender=None)
+    key_authentication.note_use(caller)
     noted = keep(world, key)
     assert noted.last_used_at is not None
     assert noted.last_used_from == HERE
@@ -267,14 +266,12 @@ def test_uses_are_noted_once_in_five_minutes(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"))
 
     def noted_after_a_call() -> str | None:
-        call(text)
-        request_finished.send(sender=None)
+        key_authentication.note_use(call(text))
         return keep(world, key).last_used_at
 
     first = noted_after_a_call()
     with meter.measure() as counted:
-        call(text)
-        request_finished.send(sender=None)
+        key_authentication.note_use(call(text))
     assert [one.operation for one in counted.calls] == ["BatchGetItem"]
     alter(keep(world, key), last_used_at=clock.stamp(clock.now() - timedelta(minutes=6)))
     second = noted_after_a_call()
@@ -282,15 +279,13 @@ def test_uses_are_noted_once_in_five_minutes(world: World) -> None:
 
 
 def test_of_processes_that_note_the_same_use_one_writes_it(world: World) -> None:
-    key, _ = make_key(world.context("alice", "acme"))
-    for address in (HERE, "192.0.2.1"):
-        key_authentication.note_use(key, address=address)  # as each of them has read it
-        key_authentication.write_use()
+    key, text = make_key(world.context("alice", "acme"))
+    for caller in [call(text, address) for address in (HERE, "192.0.2.1")]:  # each of them has read it unnoted
+        key_authentication.note_use(caller)
     assert keep(world, key).last_used_from == HERE
 
 
 def test_a_use_of_a_key_that_is_refused_is_not_noted(world: World) -> None:
     key, text = make_key(world.context("alice", "acme"), addresses=("192.0.2.0/24",))
-    refusal(text)
-    request_finished.send(sender=None)
+    assert ApiClient(text).ask("/tickets").status_code == 403
     assert keep(world, key).last_used_at is None
