@@ -1,4 +1,5 @@
-"""Bound what each tenant uses of something that all share: so many a second by tokens, or so many at the same time."""
+"""Bound what one process keeps, and what each tenant uses of something that all share: so many a second by tokens, or
+so many at the same time."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakSet
 
 _T = TypeVar("_T")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 _WHOLE: Final = 1e-9  # who waits for `seconds_to_next` finds its tokens, whatever the sums of fractions lose
 MOST_TENANTS: Final = 10_000  # of the tenants that were met last; a bucket that is forgotten is full again
@@ -156,3 +160,34 @@ class TenantPlaces:
     def waiting(self, tenant_id: str) -> int:
         with self._changed:
             return self._waiting.get(tenant_id, 0)
+
+
+class BoundedCache(Generic[_K, _V]):
+    """Hold values by key, `size` at most: those that were written last. A miss costs time, never correctness."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._lock = size, threading.Lock()
+        self._values: OrderedDict[_K, _V] = OrderedDict()
+        _caches.add(self)
+
+    def get(self, key: _K) -> _V | None:
+        with self._lock:
+            return self._values.get(key)
+
+    def put(self, key: _K, value: _V) -> None:
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+    def forget(self, key: _K) -> None:
+        with self._lock:
+            self._values.pop(key, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+
+
+_caches: Final[WeakSet[BoundedCache[Any, Any]]] = WeakSet()  # those of the process, which tests empty

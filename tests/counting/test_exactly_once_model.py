@@ -13,8 +13,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from portal.bounded_cache import BoundedCache
 from portal.errors import Throttled
+from portal.quotas import BoundedCache
 from portal.streams import stream_source
 from portal.streams.batch import batch_of
 from tests.support import folding, listing

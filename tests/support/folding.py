@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from portal import bounded_cache
+from portal import quotas
 from portal.dynamo.store import Store
 from portal.schema.registry import Table
 from portal.streams import positions, shards
@@ -119,7 +119,7 @@ def in_background(work: Callable[[int], object], *, pause: float = 0) -> Iterato
 
 def remember_nothing() -> None:
     """Forget what this process knows of the tenants, as a new one would: for an engine that was made empty."""
-    for cache in list(bounded_cache._caches):
+    for cache in list(quotas._caches):
         cache.clear()
     dead_letters.noted.clear()
     for known in (ticket_stream.merges._due, ticket_stream.merges._graves):

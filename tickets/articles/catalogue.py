@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Wanted
+from portal.quotas import BoundedCache
 from tenants.tenancy.context import TenantContext
 from tickets.articles import stored
 from tickets.articles.stored import CATALOGUE_ROWS, CENTRE, FOR_GUESTS, FOR_MEMBERS, CardItem, CentreItem

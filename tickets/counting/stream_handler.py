@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from portal.bounded_cache import BoundedCache
 from portal.dynamo import meter, placement
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store
 from portal.errors import ConditionFailed, Rejected, Throttled, TransactionRefused, Unavailable
+from portal.quotas import BoundedCache
 from portal.streams import positions, stream_source
 from portal.streams.batch import Batch, BatchResult
 from portal.streams.stream_source import StreamSource

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from portal.bounded_cache import BoundedCache
+from portal.quotas import BoundedCache
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields.definitions import Definitions
 from tickets.desk.history import History, PastEntry

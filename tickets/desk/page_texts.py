@@ -28,13 +28,13 @@ TICKS: Final = "ticks"  # the id of the form that the boxes of checklists belong
 def ticket_text(text: str, ticks: str = "") -> Markup:
     """Return Markdown as safe HTML, in which #176 is a link to that ticket of the same desk and items of checklists
     have boxes. With `ticks`, "description" or what names a comment, the boxes are buttons of a form."""
+    return _shown(text, tickets_url() if "#" in text else "", ticks, locales.current().language)
+
+
+@lru_cache(maxsize=512)
+def _shown(text: str, tickets_url: str, ticks: str, language: str) -> Markup:
     if not checklists.has_items(text):
-        return _linked(text, tickets_url() if "#" in text else "")
-    return _with_boxes(text, tickets_url(), ticks, locales.current().language)
-
-
-@lru_cache(maxsize=256)
-def _with_boxes(text: str, tickets_url: str, ticks: str, language: str) -> Markup:
+        return _linked(text, tickets_url)
     html, items = str(_linked(checklists.marked(text), tickets_url)), checklists.items(text)
 
     def box(found: re.Match[str]) -> str:
@@ -60,7 +60,6 @@ def _box(item: ChecklistItem, ticks: str) -> Markup:
     ).format(identity, TICKS, value, "true" if item.is_ticked else "false", item.words, sign)
 
 
-@lru_cache(maxsize=512)
 def _linked(text: str, tickets_url: str) -> Markup:
     html = str(render(text))  # pieces of Markup would be escaped where they are joined
     if "#" not in html:

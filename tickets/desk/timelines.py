@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from django.utils.translation import gettext, gettext_noop
 
-from portal.bounded_cache import BoundedCache
 from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Item, Page
 from portal.errors import NotFound
+from portal.quotas import BoundedCache
 from portal.web.locales import declare_stored, stored_text
 from tenants.tenancy.context import TenantContext
 from tickets.ticket import stored

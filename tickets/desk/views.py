@@ -351,7 +351,7 @@ def _ticket_page(
         since = request.POST.get("seen_at") or context["seen_at"]
         context["attached"] = files_field(files)
         context["news"] = [e for e in context["activity"] if clock.stamp(e.at) > since]
-    place = ListPlace.of(request.GET.dict())
+    place = ListPlace.of(request.GET.dict()) if request.GET else None
     context |= {"comment_form": form, "composing": composing, "way": place.page(number) if place else None}
     return render(request, "tickets/ticket.html", context, status=status)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from portal import clock
-from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Action, Condition
 from portal.errors import ConditionFailed
+from portal.quotas import BoundedCache
 from portal.schema import keys
 from tenants.tenancy.context import TenantContext
 from tickets.live import stored

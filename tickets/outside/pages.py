@@ -9,8 +9,8 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from portal.bounded_cache import BoundedCache
 from portal.errors import NotFound
+from portal.quotas import BoundedCache
 from portal.web.access import guest
 from portal.web.locales import in_language, known_language
 from tenants.tenancy import context

@@ -22,9 +22,9 @@ from functools import cache, cached_property, partial
 from itertools import chain, count, pairwise, zip_longest
 from typing import Final
 
-from portal.bounded_cache import BoundedCache
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store
+from portal.quotas import BoundedCache
 from tickets.search import stored, tokenizer
 from tickets.search.index import postings
 from tickets.search.index.fragments import custom_term, requester_term, tag_term

@@ -16,9 +16,9 @@ from typing import Any, Final
 from django.utils.translation import gettext
 
 from portal import clock
-from portal.bounded_cache import BoundedCache
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
+from portal.quotas import BoundedCache
 from portal.schema import keys
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext

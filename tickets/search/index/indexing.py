@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from portal.bounded_cache import BoundedCache
 from portal.dynamo.client import fan_out
 from portal.errors import Throttled, TransactionRefused, Unavailable
+from portal.quotas import BoundedCache
 from portal.schema.keys import digest
 from portal.streams.batch import Batch, Record
 from tickets.search import stored, tokenizer

@@ -23,9 +23,9 @@ from threading import Lock
 from typing import Final
 
 from portal import clock
-from portal.bounded_cache import BoundedCache
 from portal.dynamo.library_errors import is_missing
 from portal.errors import Unavailable
+from portal.quotas import BoundedCache
 from portal.streams import background, stream_source
 from portal.streams.stream_source import POOLED, StreamSource
 from tickets.search.index import merging, publishing
