@@ -30,9 +30,9 @@ from tickets.management.commands import run_stream
 HOPS: Final = 10
 # Modules whose code runs during one request: they may become fewer, and not more. Some of the queue's are for orders,
 # columns, saved views and groups; some of a comment's say how long it is held and what a summary remembers.
-COMMENT: Final = 51
-QUEUE: Final = 56
-TICKET: Final = 52
+COMMENT: Final = 45
+QUEUE: Final = 51
+TICKET: Final = 44
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}
 
