@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.conftest import NewPage, Profiles, Witness
-from tests.browser.page_audit import NARROW, audit
+from tests.browser.page_audit import NARROW, audit, grave
 from tests.browser.portal_process import Portal
 from tests.support.waiting import wait_until
 
@@ -49,6 +49,33 @@ def test_the_audit_asks_again_where_one_thing_is_other_than_on_a_page_without_a_
     assert "color-contrast" in found("p { color: #777; font-size: 12px; background: #ccc }")
     assert "label" in found("", names="")
     assert not found("")
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ("link-name", '<a href="/">Go</a>', '<a href="/"><i></i></a>'),
+        ("list", "<ul><li>One</li></ul>", "<ul><div>One</div></ul>"),
+        ("listitem", "<ul><li>One</li></ul>", "<div><li>One</li></div>"),
+        ("label", '<input aria-labelledby="name"><b id="name">Name</b>', '<input aria-labelledby="name"><b id="name">'),
+        ("label", '<label for="box">Name</label><input id="box">', '<label for="bax">Name</label><input id="box">'),
+        ("label", "<label>Name<input></label>", "<div>Name<input></div>"),
+        ("image-alt", '<img src="data:," alt="Seal">', '<img src="data:,">'),
+        ("nested-interactive", "<button>Go <b>on</b></button>", '<button>Go <a href="/">on</a></button>'),
+        ("aria-hidden-focus", '<i aria-hidden="true"><b>Go</b></i>', '<i aria-hidden="true"><a href="/">Go</a></i>'),
+        ("aria-required-parent", '<p role="tablist"><b role="tab">A</b></p>', '<p><b role="tab">A</b></p>'),
+        ("valid-lang", '<p lang="de">Guten Tag</p>', '<p lang="xx-nowhere">Guten Tag</p>'),
+    ],
+)
+def test_the_audit_finds_what_is_wrong_beside_what_it_has_found_right(
+    browse: NewPage, good: str, bad: str, rule: str
+) -> None:
+    page = browse()
+    around = '<!doctype html><html lang="en"><title>A page</title><main><h1>Same</h1>'
+    for part, is_right in ((good, True), (bad, False), (bad, False), (good, True)):
+        page.set_content(f"{around}{part}</main></html>")
+        found = "\n".join(grave(page, "same"))
+        assert (not found) if is_right else (f"same: {rule}" in found), part
 
 
 def test_the_witness_sees_what_does_not_show(browse: NewPage, witness: Witness) -> None:
