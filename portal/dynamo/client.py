@@ -360,8 +360,9 @@ def fan_out(calls: Sequence[Callable[[], _T]]) -> list[_T]:
                 _start_some(calls, range(max(index, *started, 0) + 1, len(calls)), started)
                 done[index] = call()
             return [done[index] if index in done else started[index].result() for index in range(len(calls))]
-        finally:
+        except BaseException:
             wait(started.values())
+            raise
 
 
 def _start_some(calls: Sequence[Callable[[], _T]], numbers: range, started: dict[int, Future[_T]]) -> None:

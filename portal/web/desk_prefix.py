@@ -124,8 +124,16 @@ def _address(desk: str, script_prefix: str, route: str, *args: Any) -> str:
     return reverse(route, args=args)
 
 
+_SHORT: Final = 200  # characters of an address for which the answer is kept
+
+
 def desk_of(address: str) -> str:
     """Return the name of the desk that an address of ours names, "" for none. `address` may be anything."""
+    return _desk_of(address) if address and len(address) <= _SHORT else _desk_of.__wrapped__(address)
+
+
+@lru_cache(maxsize=1024)
+def _desk_of(address: str) -> str:
     try:
         return str(resolve(urlsplit(address).path).kwargs.get("desk", ""))
     except (Resolver404, ValueError):

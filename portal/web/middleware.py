@@ -280,7 +280,7 @@ class RequestLogMiddleware(_Middleware):
             response = self.get_response(request)
             if settings.DEBUG and bill.calls:
                 response["Server-Timing"] = bill.server_timing()
-            if not response.streaming and price_presenters.IN_PAGE in response.content:
+            if not response.streaming and response.content.rfind(price_presenters.IN_PAGE) >= 0:  # near the end
                 price_presenters.fill_in(response, bill)
             response.headers.setdefault(logs.HEADER, logs.request_id())
             _log(request, response.status_code, (time.perf_counter() - begun) * 1000, bill)

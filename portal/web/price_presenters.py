@@ -112,7 +112,7 @@ def per_million(read_units: float, write_units: float) -> str:
 def fill_in(response: HttpResponse, bill: Meter) -> None:
     """Put the price where the page has left a place for it."""
     lines = tuple(lines_of(bill))
-    before, rest = response.content.split(IN_PAGE, 1)
+    before, _, rest = response.content.rpartition(IN_PAGE)  # it is near the end
     said, after = rest.split(b" -->", 1)
     language, costs_url = said.decode().split(" ", 1)
     figure = _said(language, unquote(costs_url), bill.trips, bill.read_units, bill.write_units, lines)

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core import signing
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render, resolve_url
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -29,7 +29,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Invalid
 from portal.web.access import on_get, on_post, public, unlimited
 from portal.web.client_address import client_address
-from portal.web.desk_prefix import desk_of
+from portal.web.desk_prefix import address, desk_of
 from portal.web.stash import Stash
 from tenants.audit_trail.recording import Actor
 from tenants.membership import members
@@ -114,7 +114,7 @@ def safe_next(request: HttpRequest, url: str) -> str:
         url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     ):
         return url
-    return resolve_url(settings.LOGIN_REDIRECT_URL)
+    return address(settings.LOGIN_REDIRECT_URL)
 
 
 SECOND_STEP_COOKIE = "pooldesk_second_step"

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
+from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext, gettext_noop
 
@@ -339,7 +340,13 @@ def for_system(tenant: TenantItem, *, name: str = "Pooldesk") -> TenantContext:
 
 def page_mark_of(user_id: str, tenant_id: str) -> str:
     """Return the mark of pages made for this person in this tenant. It can be compared, not read back."""
-    return salted_hmac("tenants.page-mark", f"{user_id}|{tenant_id}", algorithm="sha256").hexdigest()[:24]
+    return _page_mark(user_id, tenant_id, settings.SECRET_KEY)
+
+
+@lru_cache(maxsize=2048)
+def _page_mark(user_id: str, tenant_id: str, secret: str) -> str:
+    value = f"{user_id}|{tenant_id}"
+    return salted_hmac("tenants.page-mark", value, secret=secret, algorithm="sha256").hexdigest()[:24]
 
 
 def is_page_mark(mark: str, user_id: str, tenant_id: str) -> bool:

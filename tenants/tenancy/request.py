@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from django.conf import settings
@@ -123,9 +124,16 @@ def read_cookie(value: str) -> Ids | None:
     if len(value) > 1500:
         return None
     try:
-        session_key, user_id, *pins = _signer().unsign(value).split(".")
+        return _ids(value, settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     except (signing.BadSignature, ValueError):
         return None
+
+
+@lru_cache(maxsize=2048)
+def _ids(value: str, *_keys: str) -> Ids:
+    """Check a cookie and take it apart, once for each that we signed: a browser sends it with every request. What
+    raises, such as a forged one, is not kept."""
+    session_key, user_id, *pins = _signer().unsign(value).split(".")
     slugs_and_ids = (pin.rpartition("~") for pin in pins if pin)
     return Ids(session_key, user_id, tuple(Pin(slug, tenant_id) for slug, _, tenant_id in slugs_and_ids))
 

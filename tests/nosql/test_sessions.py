@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.conf import settings
 
@@ -11,7 +13,7 @@ from portal.nosql.stored import SessionItem
 from tenants.audit_trail.recording import SYSTEM
 from tenants.operators.facades import AuditRow
 from tenants.sign_in import accounts, session_lifecycle
-from tenants.tenancy.request import Ids, write_cookie
+from tenants.tenancy.request import Ids, read_cookie, write_cookie
 from tests.desk.test_cost import _watching
 from tests.support.operators import Operator, calls, text_of, user_url
 from tests.support.world import PASSWORD, Browser, World
@@ -222,3 +224,32 @@ def test_no_address_of_a_list_holds_a_key(world: World, root: Operator) -> None:
     assert {s.pk for s in listed} == {id_of(b) for b in browsers}
     for browser in browsers:
         assert browser.session_key not in page.next_url + second.content.decode()
+
+
+# --- what is kept of signatures ---
+
+
+def test_two_requests_of_a_session_share_nothing_that_one_could_change(bob: Browser) -> None:
+    item = SessionItem.get(id_of(bob))
+    first, second = (session_store.SessionStore.from_item(item, bob.session_key) for _ in range(2))
+    first["noted"] = True
+    assert ("noted" in first, "noted" in second) == (True, False)
+
+
+def test_a_signature_of_a_key_that_was_withdrawn_is_good_no_more(bob: Browser, settings: Any) -> None:
+    assert signed_in(bob)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 60, [settings.SECRET_KEY]
+    assert signed_in(bob)
+    renewed = bob.cookies[settings.SESSION_COOKIE_NAME].value
+    settings.SECRET_KEY_FALLBACKS = []
+    assert read_cookie(renewed) is not None  # by the answer
+    settings.SECRET_KEY = "m" * 60
+    assert (read_cookie(renewed), signed_in(bob)) == (None, False)
+
+
+def test_a_page_does_not_send_the_cookie_of_forms_again_to_who_has_signed_in(world: World, bob: Browser) -> None:
+    name = settings.CSRF_COOKIE_NAME
+    visits = [bob.get("/account/") for _ in range(2)]
+    assert ["csrfmiddlewaretoken" in page.content.decode() for page in visits] == [True, True]
+    assert name not in visits[1].cookies
+    assert name in Browser().get("/login/").cookies

@@ -104,6 +104,10 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "status": st.tuples(TEXT, TEXT),
     "row_tags": st.tuples(st.lists(TEXT, max_size=5).map(tuple), TEXT),
     "row_count": st.tuples(st.integers(1, 3)),
+    "row_begins": st.tuples(st.integers(1, 3), TEXT, st.none() | CHOICE, CHOICE),
+    "row_people": st.tuples(TEXT, TEXT, st.booleans(), st.integers(0, 2)),
+    "entry_begins": st.tuples(TEXT, TEXT, st.booleans(), st.booleans()),
+    "entry_actions": st.tuples(TEXT, st.booleans(), TEXT),
     "shortcuts": st.tuples(st.just(MAIN_PAGES), TEXT, st.booleans()),
 }
 

@@ -88,5 +88,6 @@ PIECES: Final = {
         "status": 64,
         "row_tags": 1024,
         "row_count": 256,
-    }
+    },
+    "tickets/large_pieces.html": {"row_begins": 4096, "row_people": 4096, "entry_begins": 4096, "entry_actions": 1024},
 }
