@@ -33,7 +33,7 @@ from portal.web.access import costs
 from portal.web.heavy_work import heavy
 from tenants.api_keys.scopes import Scope
 from tickets.attachments import attachments
-from tickets.desk import bulk, changing, creating, filters, sorting, timelines
+from tickets.desk import bulk, changing, creating, filters, lists, timelines
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import EditConflict, Present, Wishes
 from tickets.requesters import naming
@@ -67,12 +67,12 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
     Lists in another order than by update are read up to 500 tickets for each status, and sorted. A longer list ends
     there, and `sorted_among` then says how many tickets were sorted, those that changed last.
     """
-    page = sorting.page(
+    page = lists.page(
         request.tenant,
         status=filters.statuses(query.status),
         resolver=query.resolver_id,
         only=query.only,
-        order=sorting.parse(query.sort),
+        order=filters.order_of(query.sort),
         after=query.after,
         size=query.limit,
         at_once=True,

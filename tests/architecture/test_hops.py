@@ -31,7 +31,7 @@ HOPS: Final = 10
 # Modules whose code runs during one request: they may become fewer, and not more. Some of the queue's are for orders,
 # columns, saved views and groups; some of a comment's say how long it is held and what a summary remembers.
 COMMENT: Final = 45
-QUEUE: Final = 51
+QUEUE: Final = 48
 TICKET: Final = 44
 PRODUCT: Final = ("portal", "tenants", "delivery", "tickets", "api")
 MIDDLEWARE: Final = {path.rpartition(".")[0] for path in settings.MIDDLEWARE}

@@ -15,7 +15,7 @@ from tests.support import defined, embedded
 from tests.support.world import World
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import SHOWN
-from tickets.desk import changing, creating, lists, ticket_presenters
+from tickets.desk import changing, creating, lists
 from tickets.desk.changing import Wishes
 from tickets.desk.filters import TicketFilter
 from tickets.ticket.custom_values import FieldType, type_of
@@ -128,7 +128,7 @@ class Model:
         for number, values in self.tickets.items():
             summary = changing.read(bob, number)
             assert summary.custom == values
-            shown = {row["label"]: row["value"] for row in ticket_presenters.custom_values(known, summary)["rows"]}
+            shown = {row["label"]: row["value"] for row in known.shown_values(summary.kind, summary.custom)["rows"]}
             assert {known.by_id[one].name: known.by_id[one].shown(text) for one, text in values.items()}.items() <= (
                 shown.items()
             )

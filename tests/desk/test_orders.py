@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from portal import clock
 from portal.errors import Invalid
 from tests.support.fakes import index_row, tenant_in_memory
-from tickets.desk import filters, sorting
-from tickets.desk.filters import EVERYTHING, TicketFilter
+from tickets.desk import filters, lists
+from tickets.desk.filters import EVERYTHING, ORDERS, Order, TicketFilter
 from tickets.desk.lists import TicketPage
-from tickets.desk.sorting import ORDERS, Order
 from tickets.ticket.fields import Priority, Status
 
 ACME, BOB = "ac" * 16, "b0" * 16
@@ -98,7 +97,7 @@ class Desk:
         self.index.rows = [ticket.row(self.shards) for ticket in self.pile]
 
     def page(self, after: str | None = None) -> TicketPage:
-        return sorting.page(self.tenant, order=self.order, size=self.size, after=after, **self.which)
+        return lists.page(self.tenant, order=self.order, size=self.size, after=after, **self.which)
 
     def wanted(self) -> set[int]:
         only, resolver = self.which.get("only", EVERYTHING), self.which.get("resolver")
@@ -175,18 +174,18 @@ def test_tickets_that_nobody_changes_are_shown_once_while_others_change(
 def test_of_a_longer_list_the_latest_are_sorted_and_the_page_says_so(order: Order) -> None:
     pile = [
         Ticket(n, Status.OPEN, "", "low", "Ada", MOMENTS[0], clock.stamp(FIRST, offset=n))
-        for n in range(1, sorting.COLLECTED + 101)
+        for n in range(1, lists.COLLECTED + 101)
     ]
     desk = Desk(pile, 1, order, 50, status=(Status.OPEN,))
     page = desk.page()
-    assert (page.sorted_among, page.total) == (sorting.COLLECTED, None)
+    assert (page.sorted_among, page.total) == (lists.COLLECTED, None)
     assert desk.index.queries == 1 + 1  # the partition, and that of tickets with notes
-    assert desk.index.read <= sorting.COLLECTED + 2
+    assert desk.index.read <= lists.COLLECTED + 2
     shown = numbers([page])
     while page.next:
         page = desk.page(page.next)
         shown += numbers([page])
-    assert sorted(shown) == list(range(101, sorting.COLLECTED + 101))
+    assert sorted(shown) == list(range(101, lists.COLLECTED + 101))
 
 
 def test_a_cursor_is_of_no_use_in_another_order() -> None:
@@ -201,5 +200,5 @@ def test_a_cursor_is_of_no_use_in_another_order() -> None:
 
 def test_an_unknown_order_is_refused_at_its_parameter() -> None:
     with pytest.raises(Invalid) as refused:
-        sorting.parse("mood")
+        filters.order_of("mood")
     assert refused.value.field == "sort"

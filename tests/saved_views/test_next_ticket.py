@@ -16,7 +16,7 @@ from tests.desk.test_orders import FIRST, Desk, Ticket, every_order, numbers, pi
 from tests.support.world import Browser, World
 from tickets.desk import changing
 from tickets.desk.changing import Wishes
-from tickets.desk.sorting import ORDERS, Order
+from tickets.desk.filters import ORDERS, Order
 from tickets.saved_views import presenters
 from tickets.ticket.fields import Priority, Status
 

@@ -1,6 +1,7 @@
-"""Which tickets a list shows, beyond what a key serves: words of an address turned into conditions on rows.
+"""Which tickets a list shows, beyond what a key serves, and in which order: words of an address turned into conditions
+on rows and keys to sort them by.
 
-Keys serve status and resolver. All else is asked of each row that is read: lists.py.
+Keys serve status and resolver, and an index the order by update. All else is asked of each row that is read: lists.py.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.errors import Invalid
+from portal.web import locales
 from tickets.ticket import custom_values, due_marks, fields
 from tickets.ticket.custom_values import CustomFilter
-from tickets.ticket.fields import DEFINED, STATUS, UNRESOLVED, Status, TicketField
+from tickets.ticket.due_marks import DueMarks
+from tickets.ticket.fields import DEFINED, STATUS, UNRESOLVED, Priority, Status, TicketField, is_unresolved
 
 if TYPE_CHECKING:
     from tickets.ticket.stored import SummaryItem
@@ -99,6 +103,11 @@ class TicketFilter:
     def get(self, name: str) -> Any:
         """Return what is asked by this filter, None for nothing."""
         return self._asked.get(name)
+
+    @property
+    def custom(self) -> list[str]:
+        """Return the ids of the custom fields that are asked for."""
+        return [name for name in self._asked if name not in FILTERS]
 
     def without(self, name: str) -> TicketFilter:
         return TicketFilter(**(self._asked | {name: None}))
@@ -224,7 +233,107 @@ def filter_named(name: str) -> Filter | None:
 
 def in_order(names: Collection[str]) -> list[str]:
     """Return those names that are a filter's, in the order in which they stand in an address."""
-    return [name for name in FILTERS if name in names] + sorted(filter(custom_values.is_field_id, names))
+    others = [name for name in names if name not in FILTERS and name not in _BEFORE and name not in _BEHIND]
+    return [name for name in FILTERS if name in names] + sorted(filter(custom_values.is_field_id, others))
+
+
+# Words of a list's address beside the filters: those before them, and those behind.
+_BEFORE: Final = ("status", "resolver", "name")
+_BEHIND: Final = ("sort", "after", "place")
+
+
+@lru_cache(maxsize=4096)
+def query(params: tuple[tuple[str, str | None], ...]) -> str:
+    """Return the end of a list's address, "?" included; None and "" leave a word out. Raises TypeError for a word that
+    means nothing."""
+    given = dict(params)
+    if unknown := [name for name in given if name not in (*_BEFORE, *_BEHIND) and filter_named(name) is None]:
+        raise TypeError(f"the queue has no filter {sorted(unknown)}")
+    names = (*_BEFORE, *in_order(given), *_BEHIND)
+    found = urlencode({name: value for name in names if (value := given.get(name))})
+    return f"?{found}" if found else ""
 
 
 EVERYTHING: Final = TicketFilter()
+
+
+# --- orders ---
+
+Key = tuple[Any, str, int]  # of a row: what the order asks for, when the ticket was opened, and its number
+KEY_VALUES: Final = 3
+_RANKS: Final = {priority.value: rank for rank, priority in enumerate(Priority)}
+_NEVER: Final = 1 << 40  # seconds
+_NAME_LENGTH: Final = 40  # characters of a requester's name that count, so that a cursor stays short
+
+
+@dataclass(frozen=True)
+class Order:
+    """`key` is None where an index has this order. Without it, `is_reversed` reads the index from its oldest row on;
+    with it, rows come with the greatest key first."""
+
+    word: str
+    named: str  # in English
+    is_reversed: bool = False
+    key: Callable[[SummaryItem], Key] | None = None
+
+    @property
+    def label(self) -> str:
+        return locales.said(self.named)
+
+    def key_of(self, row: SummaryItem) -> Key:
+        """Return the key of a row. Raises TypeError where an index has this order."""
+        if self.key is None:
+            raise TypeError(f"an index has the order {self.word}")
+        return self.key(row)
+
+    @property
+    def column(self) -> str:
+        return self.word.removeprefix("-")
+
+    @property
+    def is_descending(self) -> bool:
+        return self.word.startswith("-")
+
+
+def _created(row: SummaryItem) -> Key:
+    return "", row.created_at, int(row.number)
+
+
+def _urgency(row: SummaryItem) -> Key:
+    """Order by priority, the oldest ticket first where two have the same."""
+    return _RANKS[row.priority], row.created_at, int(row.number)
+
+
+def _requester(row: SummaryItem) -> Key:
+    return row.requester_name.casefold()[:_NAME_LENGTH], row.created_at, int(row.number)
+
+
+def _due(row: SummaryItem) -> Key:
+    """Order by the next target, overdue ones first; tickets without one come last, the oldest first."""
+    marks = DueMarks.read(row.due) if row.due and is_unresolved(row.status) else None
+    return (marks.at if marks and marks.at else _NEVER), row.created_at, int(row.number)
+
+
+LATEST: Final = Order("-updated", gettext_noop("Latest update first"))
+ORDERS: Final = {
+    order.word: order
+    for order in (
+        LATEST,
+        Order("updated", gettext_noop("Oldest update first"), is_reversed=True),
+        Order("-created", gettext_noop("Newest ticket first"), True, _created),
+        Order("created", gettext_noop("Oldest ticket first"), False, _created),
+        Order("-priority", gettext_noop("Highest priority first"), False, _urgency),
+        Order("priority", gettext_noop("Lowest priority first"), True, _urgency),
+        Order("due", gettext_noop("Due first"), False, _due),
+        Order("requester", gettext_noop("Requester, A to Z"), False, _requester),
+        Order("-requester", gettext_noop("Requester, Z to A"), True, _requester),
+    )
+}
+
+
+def order_of(word: str) -> Order:
+    """Return the order of a word, the usual one for "". Raises Invalid."""
+    try:
+        return ORDERS[word or LATEST.word]
+    except KeyError:
+        raise Invalid(_("There is no such order of tickets."), field="sort") from None

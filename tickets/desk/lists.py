@@ -24,7 +24,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +38,7 @@ from portal.errors import Invalid
 from portal.schema import keys
 from portal.schema.registry import Index
 from tenants.tenancy.context import TenantContext
-from tickets.desk.filters import EVERYTHING, TicketFilter
+from tickets.desk.filters import EVERYTHING, KEY_VALUES, LATEST, Order, TicketFilter
 from tickets.ticket import stored as ticket_keys
 from tickets.ticket.fields import Status
 from tickets.ticket.stored import RESOLVER_RAISED, STATUS_RAISED, STATUS_RESOLVER, STATUS_UPDATED, SummaryItem
@@ -353,7 +353,7 @@ class TicketPage:
 
     `looked_at` is the number of tickets between the page's ends, those left out by a filter included; `stopped` says
     that the page would be longer, had it been allowed to read on. `total` is how many tickets the whole list has, None
-    where that is not known. `sorted_among` is how many of its tickets were sorted where it has more: sorting.py.
+    where that is not known. `sorted_among` is how many of its tickets were sorted where it has more: `collected`.
     """
 
     rows: list[SummaryItem]
@@ -377,18 +377,18 @@ def page(
     after: str | None = None,
     size: int = PAGE_SIZE,
     at_once: bool = False,
-    ascending: bool = False,
+    order: Order = LATEST,
 ) -> TicketPage:
     """Return tickets of one status or several, of one resolver where `resolver` is a user id or "" for nobody.
-
-    The newest change is first, or with `ascending` last.
 
     `only` leaves out the others of these. `after` is a cursor of a former page of the same list. Raises Invalid for a
     bad cursor or resolver. One Query for each status and shard, at the same time; with `only` up to two rounds more, or
     with `at_once` none: such a page looks at _FIRST_ROUND rows, and may be short or empty with a link to go on.
     """
     statuses = (status,) if isinstance(status, Status) else tuple(status)
-    listing = MergedList(tenant, statuses, resolver, only, ascending=ascending)
+    if order.key is not None:
+        return _sorted_page(tenant, statuses, resolver, only, after=after, size=size, order=order)
+    listing = MergedList(tenant, statuses, resolver, only, ascending=order.is_reversed)
     place = listing.pager.place(after, size=CURSOR_VALUES) if after else None
     position = listing.position(place) if place else None
     backwards = position is not None and position.backwards
@@ -399,7 +399,7 @@ def page(
     begin, end = listing.ends(stretch.rows, position) if rows else ((), ())
     links = listing.pager.links(place, begin=begin, end=end, more=not stretch.complete) if rows else Links()
     # An index lags behind by a moment, in which a ticket that changed may stand in it twice: the newer row is right.
-    ordered = matches if ascending else reversed(matches)
+    ordered = matches if order.is_reversed else reversed(matches)
     newest = {item.attribute_values["number"]: item for item in ordered}
     shown = [item for item in matches if newest[item.attribute_values["number"]] is item]
     is_whole = place is None and stretch.complete
@@ -432,3 +432,63 @@ def changed_since(
     merged = MergedList(tenant, status, resolver, only, newer_than=seen)
     found = merged.read(None, NEWS_LIMIT, (_FIRST_ROUND, READ_LIMIT), fill=True).matches
     return len({row.number for row in found})  # one that changed its status may stand in two partitions for a moment
+
+
+# --- in an order that no index has ---
+
+COLLECTED: Final = READ_LIMIT
+
+
+def _sorted_page(
+    tenant: TenantContext,
+    statuses: tuple[Status, ...],
+    resolver: str | None,
+    only: TicketFilter,
+    *,
+    after: str | None,
+    size: int,
+    order: Order,
+) -> TicketPage:
+    rows, whole, looked_at = collected(tenant, statuses=statuses, resolver=resolver, only=only, order=order)
+    pager = Pager(tenant.tenant_id, binding(statuses=statuses, resolver=resolver, only=only, order=order.word))
+    found = _cut(rows, pager, order, after, size)
+    return replace(found, total=len(rows) if whole else None, sorted_among=0 if whole else looked_at)
+
+
+def collected(
+    tenant: TenantContext,
+    *,
+    statuses: tuple[Status, ...],
+    resolver: str | None,
+    only: TicketFilter = EVERYTHING,
+    order: Order,
+) -> tuple[list[SummaryItem], bool, int]:
+    """Return the rows of a list in an order that no index has, whether they are all, and how many were read.
+
+    The list is read by its keys, up to COLLECTED rows of it, and sorted here: each ticket is in its place where the
+    list has no more than that, and the page says so where it has. That costs what the list costs, at most 25 units for
+    each status, in one round trip with one shard.
+    """
+    merged = MergedList(tenant, statuses, resolver, only)
+    # The further round is for shards that had more than their share.
+    stretch = merged.read(None, COLLECTED, (2 * COLLECTED,), fill=True)
+    newest = {int(row.number): row for row in reversed(stretch.matches)}  # see `page`
+    return sorted(newest.values(), key=order.key_of, reverse=order.is_reversed), stretch.complete, len(stretch.rows)
+
+
+def _cut(rows: list[SummaryItem], pager: Pager, order: Order, after: str | None, size: int) -> TicketPage:
+    """Cut a page out of the sorted rows. A position is the key of the row next to which the page begins."""
+    place = pager.place(after, size=KEY_VALUES) if after else None
+    backwards = place is not None and place.backwards
+    if place is not None:
+        position = tuple(place.position)
+        # Rows behind the position have a greater key, read backwards or from the greatest on a lesser one.
+        greater = backwards == order.is_reversed
+        rows = [row for row in rows if (order.key_of(row) > position if greater else order.key_of(row) < position)]
+    shown = rows[-size:] if backwards else rows[:size]
+    if not shown:
+        return NO_PAGE
+    ends = [list(order.key_of(row)) for row in (shown[0], shown[-1])]
+    begin, end = reversed(ends) if backwards else ends
+    links = pager.links(place, begin=begin, end=end, more=len(rows) > size)
+    return TicketPage(shown, links.next, links.previous, len(shown), False)

@@ -23,16 +23,15 @@ from portal.web.locales import in_sentence
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import CustomField, Definitions
-from tickets.desk import bulk, filters, lists, sorting
+from tickets.desk import bulk, filters, lists
 from tickets.desk.bulk import BulkRefused
 from tickets.desk.changing import TicketState
-from tickets.desk.filters import Days, TicketFilter
+from tickets.desk.filters import LATEST, ORDERS, Days, Order, TicketFilter
 from tickets.desk.lists import NO_PAGE, TicketPage
-from tickets.desk.sorting import LATEST, ORDERS, Order
-from tickets.desk.ticket_presenters import ListedTicket, listed, queue_url, ticket_url
+from tickets.desk.ticket_presenters import ListedTicket, listed, ticket_url
 from tickets.live import page_tokens
 from tickets.sla import policy_versions
-from tickets.ticket import custom_values, due_marks, fields
+from tickets.ticket import due_marks, fields
 from tickets.ticket.custom_values import YES, CustomFilter, FieldType
 from tickets.ticket.fields import CUSTOM_PREFIX, DEFINED, MOVES, Status
 
@@ -64,14 +63,14 @@ class QueueAddress:
     who: str
     name: str
     only: TicketFilter
-    sort: str  # a word of sorting.py, "" for the usual order
+    sort: str  # a word of ORDERS, "" for the usual order
 
     @classmethod
     def of(cls, params: Mapping[str, str]) -> Self:
         """Raise Invalid for what means nothing; unknown parameters and empty ones ask nothing."""
         status = params.get("status") or Status.OPEN.value
         filters.statuses(status)
-        order = sorting.parse(params.get("sort", ""))
+        order = filters.order_of(params.get("sort", ""))
         who, name = params.get("resolver", ""), params.get("name", "")[:NAME_LIMIT]
         return cls(status, who, name, TicketFilter.parse(params), "" if order is LATEST else order.word)
 
@@ -120,11 +119,11 @@ class QueueAddress:
 
     @property
     def sorting(self) -> Order:
-        return sorting.parse(self.sort)
+        return filters.order_of(self.sort)
 
     def url(self, **changes: str) -> str:
         """Return the address of the same list with other values of these parameters; "" drops one."""
-        return queue_url(**(self.params | changes))
+        return desk_prefix.address("tickets:queue") + filters.query(tuple((self.params | changes).items()))
 
 
 def tidied(params: Mapping[str, str]) -> str | None:
@@ -198,7 +197,7 @@ def _words(tenant: TenantContext, defined: Definitions, only: TicketFilter) -> l
             told = {"event": _(_MEANT[name]), "days": in_words(days, tenant.today), "zone": tenant.zone}
             title = _("Only tickets %(event)s %(days)s, %(zone)s") % told
             words.append((name, f"{_(said)} {told['days']}", title))
-    for name in filter(custom_values.is_field_id, only.params):
+    for name in only.custom:
         label = f"{defined.label(f'{CUSTOM_PREFIX}{name}')}: {only.get(name)}"
         words.append((name, label, _("Only tickets with %(value)s") % {"value": label}))
     return words
@@ -247,7 +246,7 @@ def form(
     offered = _statuses()
     defined = definitions.of(tenant)
     kept = ["resolver", "name", "resolved", "reopened", "commented", "rated", "sort"]
-    kept += [one for one in filter(custom_values.is_field_id, address.only.params) if one not in defined.by_id]
+    kept += [one for one in address.only.custom if one not in defined.by_id]
     return {
         "url": desk_prefix.address("tickets:queue"),
         "place": "#queue",
@@ -322,7 +321,7 @@ def queue_page(tenant: TenantContext, address: QueueAddress, after: str, first: 
     `after` is a cursor, "" for the first page, and `first` the place of the page's first row.
     """
     read_at = clock.stamp()
-    page = sorting.page(
+    page = lists.page(
         tenant,
         status=address.statuses,
         resolver=address.resolver(tenant),

@@ -25,9 +25,8 @@ from tickets.attachments.scanning import READABLE
 from tickets.custom_fields import definitions
 from tickets.custom_fields.definitions import Definitions
 from tickets.custom_fields.forms import defined_choices
-from tickets.desk import changing, comment_changes, letter_texts, timelines
+from tickets.desk import changing, comment_changes, filters, letter_texts, timelines
 from tickets.desk.changing import EditConflict, Present, TicketState, Wishes
-from tickets.desk.filters import filter_named, in_order
 from tickets.desk.forms import ChangeForm, TicketForm
 from tickets.desk.timelines import TicketTimeline, is_opening, verb_shown
 from tickets.desk_setup import setup
@@ -458,9 +457,6 @@ def values_of(summary: SummaryItem, description: str) -> dict[str, Any]:
 
 
 # Beside the filters, which stand in front of the last three.
-_OTHERS: Final = ("status", "resolver", "name", "sort", "after", "place")
-
-
 def ticket_url(number: int) -> str:
     return f"{tickets_url()}{number}/"
 
@@ -481,19 +477,9 @@ def queue_url(**params: str | None) -> str:
 
     `status` is a status, "unresolved" or "any"; `resolver` "me", "none" or a user id, whose `name` is shown until a
     row says it; days are in UTC: "2026-11-20", "2026-11-01..2026-11-07", "..2026-11-20", "2026-11-01..". `sort` is a
-    word of sorting.py. `after`: a cursor, and `place` that of the first row behind it.
+    word of ORDERS. `after`: a cursor, and `place` that of the first row behind it.
     """
-    return tickets_url() + _query(tuple(params.items()))
-
-
-@lru_cache(maxsize=4096)
-def _query(params: tuple[tuple[str, str | None], ...]) -> str:
-    given = dict(params)
-    if unknown := [name for name in given if name not in _OTHERS and filter_named(name) is None]:
-        raise TypeError(f"the queue has no filter {sorted(unknown)}")
-    names = (*_OTHERS[:-3], *in_order(given), *_OTHERS[-3:])
-    query = urlencode({name: value for name in names if (value := given.get(name))})
-    return f"?{query}" if query else ""
+    return tickets_url() + filters.query(tuple(params.items()))
 
 
 # --- two versions of a ticket as the conflict page shows them ---

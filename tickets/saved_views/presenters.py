@@ -23,11 +23,10 @@ from portal.errors import Invalid
 from portal.web import desk_prefix, locales
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import TenantRequest
-from tickets.desk import queue_presenters, sorting
-from tickets.desk.filters import TicketFilter
+from tickets.desk import lists, queue_presenters
+from tickets.desk.filters import LATEST, Order, TicketFilter
 from tickets.desk.lists import NO_EPOCH, READ_LIMIT, MergedList, Position
 from tickets.desk.queue_presenters import QueueAddress, chips
-from tickets.desk.sorting import LATEST, Order
 from tickets.desk.ticket_presenters import ticket_url
 from tickets.saved_views import saved_views
 from tickets.saved_views.saved_views import View, Views
@@ -127,7 +126,7 @@ def neighbour(
         here = Position(backwards, merged.prefix + at, 0, number, NO_EPOCH, (number,))
         found = merged.read(here, 2, _ROUNDS, fill=bool(only)).matches
         return next((Neighbour(row) for row in found if row.number != number), None)
-    rows, is_whole, _ = sorting.collected(tenant, statuses=statuses, resolver=resolver, only=only, order=order)
+    rows, is_whole, _ = lists.collected(tenant, statuses=statuses, resolver=resolver, only=only, order=order)
     index = next((i for i, row in enumerate(rows) if row.number == number), None)
     wanted = place - 1 if backwards else place  # of one that has moved to the front by a change
     if index is None:  # the next one has come to its place
