@@ -21,7 +21,20 @@ from tests.support import commands
 from tests.support.waiting import wait_until
 
 FILES = {
-    "manage.py": (settings.BASE_DIR / "manage.py").read_text(),
+    # Our own finds the engine of a plain command. What the sample's commands do, dozens of processes do without Django.
+    "manage.py": (settings.BASE_DIR / "manage.py")
+    .read_text()
+    .replace("from django.core.management import", "from sample.quick import"),
+    "sample/quick.py": """
+import importlib
+def execute_from_command_line(argv):
+    command = importlib.import_module(f"sample.management.commands.{argv[1]}")
+    if hasattr(command, "work"):
+        command.work(*argv[2:])
+    else:
+        from django.core.management import execute_from_command_line as by_django
+        by_django(argv)
+""",
     "demo_settings.py": """
 import os
 from pathlib import Path
@@ -73,66 +86,69 @@ from portal.engines import processes
 from portal.management.commands.demo import Command
 processes.SLOW_SECONDS = 600
 """,
-    "sample/management/commands/prepare_demo.py": "from portal.management.commands.prepare_demo import Command\n",
-    "sample/management/commands/create_tables.py": """
-from django.core.management.base import BaseCommand
+    "sample/management/commands/prepare_demo.py": """
+from pathlib import Path
 from sample import table
-class Command(BaseCommand):
-    def add_arguments(self, parser):
-        parser.add_argument("--upgrade", action="store_true")
-        parser.add_argument("--drop-old", action="store_true")
-    def handle(self, **options):
-        table.create()
+from sample.management.commands import seed
+def work(*words):
+    table.create()
+    if Path(__file__).with_name("create_queues.py").exists():
+        from sample.management.commands import create_queues
+        create_queues.work("--wait")
+    if words == ("--seed",):
+        seed.work()
 """,
     "sample/management/commands/run_stream.py": """
 import os, signal, sys, time
 from pathlib import Path
-from django.core.management.base import BaseCommand
 from sample import table
 def stop(number, frame):
     Path("drained").write_text(f"{table.count()} items")
     sys.exit(0)
-class Command(BaseCommand):
-    def add_arguments(self, parser):
-        parser.add_argument("--drain", type=float)
-        parser.add_argument("--metrics", type=float)
-    def handle(self, **options):
-        if Path("broken").exists():
-            sys.exit(7)
-        signal.signal(signal.SIGTERM, stop)
-        Path("worker").write_text(str(os.getpid()))
-        assert options["drain"] == 10
-        while True:
-            time.sleep(0.1)
+def work(*words):
+    if Path("broken").exists():
+        sys.exit(7)
+    signal.signal(signal.SIGTERM, stop)
+    Path("worker").write_text(str(os.getpid()))
+    assert words[:2] == ("--drain", "10")
+    while True:
+        time.sleep(0.1)
 """,
     "sample/management/commands/seed.py": """
-import os, time
-from django.core.management.base import BaseCommand, CommandError
+import sys
 from sample import table
-class Command(BaseCommand):
-    def add_arguments(self, parser):
-        parser.add_argument("--if-empty", action="store_true")
-        parser.add_argument("--key", default="first")
-    def handle(self, **options):
-        if options["key"] == "bad":
-            raise CommandError("There is no such key.")
-        print("seeding", flush=True)
-        time.sleep(float(os.environ.get("SEED_SECONDS", "0")))
-        table.add(options["key"])
+def work(option="--key", key="first"):
+    if key == "bad":
+        sys.exit("There is no such key.")
+    print("seeding", flush=True)
+    table.add(key)
 """,
 }
 QUEUES = {
     "sample/management/commands/create_queues.py": """
 import os
-from django.core.management.base import BaseCommand
 from sample import table
+def work(*words):
+    endpoint = os.environ.get("SQS_ENDPOINT_URL", os.environ["DYNAMODB_ENDPOINT_URL"])
+    assert "QueueUrl" in table.send(endpoint, "AmazonSQS.CreateQueue", QueueName="demo")
+    print("queues at", endpoint, flush=True)
+""",
+}
+# Our own, by Django, on sample data that take long.
+SLOWLY = {
+    "sample/management/commands/prepare_demo.py": "from portal.management.commands.prepare_demo import Command\n",
+    "sample/management/commands/create_tables.py": "from sample.management.commands.seed import Command\n",
+    "sample/management/commands/seed.py": """
+import time
+from django.core.management.base import BaseCommand
 class Command(BaseCommand):
     def add_arguments(self, parser):
-        parser.add_argument("--wait", action="store_true")
+        for option in ("--upgrade", "--drop-old", "--if-empty"):
+            parser.add_argument(option, action="store_true")
     def handle(self, **options):
-        endpoint = os.environ.get("SQS_ENDPOINT_URL", os.environ["DYNAMODB_ENDPOINT_URL"])
-        assert "QueueUrl" in table.send(endpoint, "AmazonSQS.CreateQueue", QueueName="demo")
-        print("queues at", endpoint, flush=True)
+        if options["if_empty"]:
+            print("seeding", flush=True)
+            time.sleep(600)
 """,
 }
 
@@ -146,9 +162,7 @@ class Demo:
         self.options = ["--port", str(self.port)]
         self.running: subprocess.Popen[str] | None = None
         self.banner = ""
-        for name, text in files.items():
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text(text)
+        self.write(files)
         others = ("AWS_", "DYNAMODB_", "SQS_", "DEBUG")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
         self.environ = kept | {
@@ -159,6 +173,11 @@ class Demo:
             "AWS_EC2_METADATA_DISABLED": "true",
             "HOME": str(directory),
         }
+
+    def write(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.directory / name).write_text(text)
 
     def start(self, *, until: str = "Ctrl-C") -> str:
         """What it printed up to that line."""
@@ -325,7 +344,7 @@ def beside(demo: Demo, shared: Demo) -> Demo:
 
 def test_ctrl_c_while_sample_data_is_written_ends_in_order(beside: Demo) -> None:
     demo = beside
-    demo.environ["SEED_SECONDS"] = "600"
+    demo.write(SLOWLY)
     demo.start(until="seeding")
     status, rest = demo.end()
     assert status == 0

@@ -12,19 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from portal.dynamo import client
 from portal.dynamo.store import Store
 from portal.engines.engine_process import running_engine, start_engine
 from tenants.tenancy import tenant_directory
-from tests.engines.test_demo import FILES, Demo, children, linux
+from tests.engines.test_demo import Demo, children, linux
 from tests.support.waiting import wait_until
 from tickets.verification import verify
 from tickets.verification.verify import Verdict
 
 PORTAL = {
-    "manage.py": FILES["manage.py"],
+    "manage.py": (settings.BASE_DIR / "manage.py").read_text(),
     "demo_settings.py": """
 from pathlib import Path
 from portal.settings import *
