@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from tenants.audit_trail.stored import AUDIT, CHAINS
 from tests.support import embedded, placed
 from tests.support.commands import finish, in_pool, run, start
 from tests.support.folding import Follower
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.following import ticket_stream
 from tickets.management.commands import restore_drill, verify_restored
@@ -84,7 +83,8 @@ def test_a_drill_after_one_that_was_killed_verifies_what_it_restores_and_changes
     with placed.inside(bridged):
         Follower(TICKETS, ticket_stream.handle).fold()
     before, tables = living(), len(registry.tables()) + len(registry.placed_tables())
-    process = begun()
+    process = start("restore_drill")
+    wait_until(lambda: DRILL in str(embedded.wire().call("ListTables")))
     process.kill()
     finish(process)
     assert PointInTime().left() != []
@@ -134,22 +134,17 @@ def test_what_nobody_had_counted_is_counted_in_the_drill_alone_and_kept_tables_c
     assert PointInTime().left() == []
 
 
-def begun(*options: str) -> Any:
-    """A drill in a process of its own that has restored its tables."""
-    process = start("restore_drill", *options)
-    deadline = time.monotonic() + PATIENCE
-    while len(PointInTime().left()) < len(registry.tables()):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return process
-
-
-def test_a_drill_that_is_stopped_deletes_its_tables(desks: World) -> None:
+def test_a_drill_that_is_stopped_deletes_its_tables(desks: World, monkeypatch: pytest.MonkeyPatch) -> None:
     before = living()
-    process = begun()
-    os.kill(process.pid, signal.SIGINT)
-    ended = finish(process)
+    restore = PointInTime.restore
+
+    def stopped(*arguments: Any, **more: Any) -> None:
+        restore(*arguments, **more)
+        assert len(PointInTime().left()) == len(registry.tables())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(PointInTime, "restore", stopped)
+    ended = run("restore_drill")
     assert ended.status == 130
     assert "Run restore_drill --clean" in ended.err
     assert PointInTime().left() == []
