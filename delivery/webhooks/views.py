@@ -27,7 +27,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import status_of, told_in
 from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import TenantRequest, actor_of
 
@@ -55,13 +55,10 @@ def new(request: TenantRequest) -> HttpResponse:
     form = EndpointForm(request.POST or None, initial={"request_id": uuid.uuid4().hex})
     if request.method == "POST" and form.is_valid():
         request_id = form.cleaned_data["request_id"] or uuid.uuid4().hex
-        try:
+        with told_in(form):
             item, secret = endpoints.add(
                 request.tenant, choice=form.choice, request_id=request_id, by=actor_of(request)
             )
-        except Conflict as error:
-            form.add_error(None, error.message)
-        else:
             return _secret(request, item, secret, is_new=True)
     page = {"form": form, "receiver": settings.WEBHOOK_RECEIVER, "is_new": True}
     return render(request, "webhooks/endpoint_form.html", page, status=422 if form.is_bound else 200)
@@ -74,26 +71,14 @@ def edit(request: TenantRequest, endpoint: str) -> HttpResponse:
     """Change the address, the description and the events of an endpoint."""
     stored = endpoints.find(request.tenant.repository, endpoint)
     form = EndpointForm(request.POST) if request.method == "POST" else EndpointForm.of(stored)
-    status = 422 if form.is_bound else 200
     if request.method == "POST" and form.is_valid():
-        version = form.cleaned_data["version"] or 0
-        try:
-            endpoints.change(
-                request.tenant,
-                endpoint_id=endpoint,
-                choose=lambda item: form.choice,
-                version=version,
-                by=actor_of(request),
-            )
-        except Conflict as error:
-            status = 409
-            form.add_error(None, error.message)
-            put_on_newer(form, EndpointForm.of(stored))
-        else:
+        seen, choose = form.cleaned_data["version"] or 0, lambda item: form.choice
+        with told_in(form, lambda: EndpointForm.of(stored)):
+            endpoints.change(request.tenant, endpoint_id=endpoint, choose=choose, version=seen, by=actor_of(request))
             messages.success(request, _("Endpoint saved."))
             return redirect("delivery:webhook", endpoint)
     page = {"form": form, "receiver": settings.WEBHOOK_RECEIVER, "endpoint": presenters.endpoint(stored)}
-    return render(request, "webhooks/endpoint_form.html", page, status=status)
+    return render(request, "webhooks/endpoint_form.html", page, status=status_of(form))
 
 
 @member(Role.ADMIN)

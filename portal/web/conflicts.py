@@ -5,6 +5,8 @@ A form knows what its page showed by a version that is stored with the values, o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any, Final
 
@@ -15,9 +17,31 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
+from portal.errors import Conflict, Invalid
 from portal.web import locales
 
 _LONGEST: Final = 300  # characters of a stored value that a form repeats
+
+
+@contextmanager
+def told_in(form: Form, newer: Callable[[], Form] | None = None) -> Iterator[None]:
+    """Do what a form is for. Where that is refused, the form says why, at the field that the error names.
+
+    A conflict puts what was typed on the version of `newer`, a form of what is stored now.
+    """
+    try:
+        yield
+    except (Invalid, Conflict) as error:
+        form.add_error(error.field if error.field in form.fields else None, error.message)
+        if isinstance(error, Conflict):
+            form.conflict = error.status  # type: ignore[attr-defined]  # read by `status_of`
+            if newer is not None:
+                put_on_newer(form, newer())
+
+
+def status_of(form: Form) -> int:
+    """Return the status of a page: that of a conflict, 422 where something in its form is wrong, else 200."""
+    return getattr(form, "conflict", 0) or (422 if form.errors else 200)
 
 
 def put_on_newer(form: Form, stored: Form, *, version: str = "version") -> None:

@@ -12,9 +12,9 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from portal import clock
-from portal.errors import Conflict, Invalid
+from portal.errors import Conflict
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import status_of, told_in
 from tenants.api_keys import key_authentication, key_changes, key_text, scopes
 from tenants.api_keys.forms import KeyForm, RollForm
 from tenants.api_keys.scopes import Scope
@@ -88,13 +88,10 @@ def new(request: TenantRequest) -> HttpResponse:
     form = KeyForm(request.POST or None, initial={"request_id": uuid.uuid4().hex})
     if request.method == "POST" and form.is_valid():
         request_id = form.cleaned_data["request_id"] or uuid.uuid4().hex
-        try:
+        with told_in(form):
             key, text = key_changes.create(
                 request.tenant, choice=form.choice, request_id=request_id, by=actor_of(request)
             )
-        except Conflict as error:
-            form.add_error(error.field, error.message)
-        else:
             return _secret(request, key, text)
     return render(request, "api_keys/form.html", {"form": form}, status=422 if form.is_bound else 200)
 
@@ -114,21 +111,15 @@ def edit(request: TenantRequest, api_key: str) -> HttpResponse:
     """Change a key's name, what it may do, from where, and for how long."""
     stored = key_changes.find(request.tenant.repository, api_key)
     form = KeyForm(request.POST, key=stored) if request.method == "POST" else KeyForm.of(stored)
-    status = 422 if form.is_bound else 200
     if request.method == "POST" and form.is_valid():
         version = form.cleaned_data["version"] or 0
-        try:
+        with told_in(form, lambda: KeyForm.of(stored)):
             key_changes.change(
                 request.tenant, prefix=api_key, choice=form.choice, version=version, by=actor_of(request)
             )
-        except Conflict as error:
-            status = 409
-            form.add_error(error.field, error.message)
-            put_on_newer(form, KeyForm.of(stored))
-        else:
             messages.success(request, _("Key saved."))
             return redirect("tenants:api_key", api_key)
-    return render(request, "api_keys/form.html", {"form": form, "key": shown_key(stored)}, status=status)
+    return render(request, "api_keys/form.html", {"form": form, "key": shown_key(stored)}, status=status_of(form))
 
 
 @member(Role.ADMIN)
@@ -139,7 +130,7 @@ def roll(request: TenantRequest, api_key: str) -> HttpResponse:
     stored = key_changes.find(request.tenant.repository, api_key)
     form = RollForm(request.POST) if request.method == "POST" else RollForm.of(stored)
     if request.method == "POST" and form.is_valid():
-        try:
+        with told_in(form):
             key, text = key_changes.roll(
                 request.tenant,
                 prefix=api_key,
@@ -148,9 +139,6 @@ def roll(request: TenantRequest, api_key: str) -> HttpResponse:
                 expires_at=form.chosen_end,
                 by=actor_of(request),
             )
-        except (Conflict, Invalid) as error:
-            form.add_error(error.field, error.message)
-        else:
             return _secret(request, key, text, old=key_changes.find(request.tenant.repository, api_key))
     page = {"form": form, "key": shown_key(stored)}
     return render(request, "api_keys/roll.html", page, status=422 if form.is_bound else 200)

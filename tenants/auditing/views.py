@@ -22,6 +22,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web import locales, moments
 from portal.web.access import for_auditors, in_person, member, on_get, on_post, open_while_closing, public
+from portal.web.conflicts import told_in
 from portal.web.heavy_work import heavy, heavy_to_read
 from tenants.audit_trail import chain, recording
 from tenants.audit_trail.recording import AuditAction, AuditEntry
@@ -217,7 +218,7 @@ def auditors_page(request: TenantRequest) -> HttpResponse:
     form = InviteAuditorForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         chosen = form.cleaned_data
-        try:
+        with told_in(form):
             sent = auditors.invite(
                 request.tenant,
                 name=chosen["name"],
@@ -227,9 +228,6 @@ def auditors_page(request: TenantRequest) -> HttpResponse:
                 by=actor_of(request),
                 write=partial(invitation_views.write_mail, request),
             )
-        except (Conflict, Invalid) as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
-        else:
             invitation_views.send_mails(request, [sent])
             return redirect("tenants:auditors")
     reads: list[Any] = [

@@ -23,7 +23,7 @@ from portal.load import tenant_limiter, usage
 from portal.load.usage import UsedMinute
 from portal.web import desk_prefix, locales
 from portal.web.access import member, on_get, on_post, open_while_closing
-from portal.web.conflicts import put_on_stored
+from portal.web.conflicts import put_on_stored, told_in
 from tenants.lifecycle import closing_mails, desk_closing, desk_settings
 from tenants.lifecycle.forms import CloseForm, DefaultsForm, DeskForm, SignInDemandForm
 from tenants.membership import invitations, members
@@ -249,7 +249,7 @@ def close(request: TenantRequest) -> HttpResponse:
     tenant = request.tenant
     form = CloseForm(request.POST or None, name=tenant.name)
     if request.method == "POST" and form.is_valid():
-        try:
+        with told_in(form):
             desk_closing.close(
                 tenant.tenant_id,
                 by=actor_of(request),
@@ -257,9 +257,6 @@ def close(request: TenantRequest) -> HttpResponse:
                 reason=form.cleaned_data["reason"],
                 at_work=tenant,
             )
-        except Conflict as error:
-            form.add_error(None, error.message)
-        else:
             messages.success(
                 request,
                 _("%(desk)s is closed. Its owners have got a mail that says until when.") % {"desk": tenant.name},

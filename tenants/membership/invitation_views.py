@@ -20,6 +20,7 @@ from portal.errors import Conflict, NotFound
 from portal.mailing.outgoing import OutgoingMail
 from portal.web.access import member, on_get, on_post, public, signed_in
 from portal.web.client_address import client_address
+from portal.web.conflicts import told_in
 from tenants.membership import accepting, invitations, mails, members
 from tenants.membership.accepting import InviteOffer
 from tenants.membership.forms import InviteForm
@@ -208,11 +209,8 @@ def _answer_visitor(request: HttpRequest, offer: InviteOffer) -> HttpResponse:
     form = NewAccountForm(User(email=offer.invite.email), request.POST or None)
     if request.method == "POST" and form.is_valid():
         name, password = form.cleaned_data["name"], form.cleaned_data["new_password1"]
-        try:
+        with told_in(form):
             user = accepting.accept_as_new(offer, name=name, password=password, origin=client_address(request))
-        except Conflict as error:
-            form.add_error(None, error.message)
-        else:
             start_session(request, user)
             return _enter(request, offer, user)
     return _page(request, offer, {"form": form}, status=422 if form.is_bound else 200)

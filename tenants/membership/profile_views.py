@@ -9,10 +9,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
-from portal.errors import Conflict, Invalid
 from portal.web import locales
 from portal.web.access import counted, in_person, member, on_get, on_post, signed_in
-from portal.web.conflicts import put_on_stored
+from portal.web.conflicts import put_on_stored, told_in
 from tenants.membership import own_profile
 from tenants.membership.forms import ProfileForm, SignatureForm
 from tenants.sign_in.accounts import Profile
@@ -41,12 +40,9 @@ def profile(request: SignedInRequest) -> HttpResponse:
     is_stale = put_on_stored(form, _stored(request))
     if form.is_valid():
         chosen = {name: value for name, value in form.cleaned_data.items() if name != "name"}
-        try:
+        with told_in(form):
             profile, by = Profile(**chosen), actor_of(request)
             desks = own_profile.change(user.id, name=form.cleaned_data["name"], profile=profile, by=by, made_from=user)
-        except (Invalid, Conflict) as error:
-            form.add_error(error.field or None, error.message)
-        else:
             counted(request, desks)
             locales.use(locale_of(request, profile=profile))
             messages.success(request, _("Your profile is saved."))
@@ -78,11 +74,8 @@ def signature(request: TenantRequest) -> HttpResponse:
     form = SignatureForm(request.POST)
     is_stale = put_on_stored(form, SignatureForm(initial={"signature": own_profile.signature_of(request.tenant)}))
     if form.is_valid():
-        try:
+        with told_in(form):
             own_profile.change_signature(request.tenant, form.cleaned_data["signature"], by=actor_of(request))
-        except Invalid as error:
-            form.add_error(error.field, error.message)
-        else:
             messages.success(request, _("Your signature at %(desk)s is saved.") % {"desk": request.tenant.name})
             return redirect("tenants:profile")
     return _page(request, signature_form=form, status=409 if is_stale else 422)

@@ -15,7 +15,7 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer, put_on_stored
+from portal.web.conflicts import put_on_newer, put_on_stored, told_in
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
@@ -106,11 +106,9 @@ def new_article(request: TenantRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         if request.POST.get("then") == "preview":
             return _form_page(request, form, None, preview=form.text)
-        try:
+        with told_in(form):
             made = article_changes.create(request.tenant, form.text, by=actor_of(request))
             return _saved(request, made, form.text)
-        except (Invalid, Conflict) as error:
-            return _form_page(request, form, None, error)
     return _form_page(request, form, None)
 
 
@@ -304,13 +302,11 @@ def edit_sections(request: TenantRequest) -> HttpResponse:
     """List the sections, and add one."""
     form = SectionForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        try:
-            given = form.cleaned_data
+        given = form.cleaned_data
+        with told_in(form):
             made = sections.add(request.tenant, given["name"], given["about"], by=actor_of(request))
             messages.success(request, _("“%(name)s” was added.") % {"name": made.name})
             return redirect("tickets:article_sections")
-        except (Invalid, Conflict) as error:
-            _blame(form, error)
     context = {"sections": sections.listed(request.tenant), "form": form}
     return render(request, "articles/sections.html", context, status=422 if form.errors else 200)
 
@@ -326,13 +322,11 @@ def edit_section(request: TenantRequest, section: str) -> HttpResponse:
     form = SectionForm(request.POST or None, initial=stored)
     is_stale = form.is_bound and put_on_stored(form, SectionForm(initial=stored))
     if request.method == "POST" and form.is_valid():
-        try:
-            given = form.cleaned_data
+        given = form.cleaned_data
+        with told_in(form):
             sections.rename(request.tenant, section, given["name"], given["about"], seen=known, by=actor_of(request))
             messages.success(request, _("Changes saved."))
             return redirect("tickets:article_sections")
-        except (Invalid, Conflict) as error:
-            _blame(form, error)
     context = {"section": known, "form": form}
     status = 409 if is_stale else 422 if form.errors else 200
     return render(request, "articles/section.html", context, status=status)
@@ -353,8 +347,3 @@ def move_section(request: TenantRequest, section: str) -> HttpResponse:
     with refusal_told(request, Conflict):
         act(request.tenant, section, by=actor_of(request))
     return redirect("tickets:article_sections")
-
-
-def _blame(form: SectionForm, error: Invalid | Conflict) -> None:
-    field = getattr(error, "field", "") or ""
-    form.add_error(field if field in form.fields else None, error.message)

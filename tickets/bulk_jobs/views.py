@@ -17,6 +17,7 @@ from portal.dynamo.client import alongside, fan_out
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import locales
 from portal.web.access import counted, member, on_get, on_post
+from portal.web.conflicts import told_in
 from portal.web.heavy_work import heavy
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -63,10 +64,8 @@ def edit(request: TenantRequest) -> HttpResponse:
     people = offered_members(request.tenant, known)
     form = BulkEditForm(request.POST if is_sent else None, people=people, defined=definitions.of(request.tenant))
     if is_sent and form.is_valid() and form.edit is not None:
-        try:
+        with told_in(form):
             return _ask(request, listed, form) if listed else _change(request, selected, form)
-        except (Invalid, Conflict) as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
     context = {"form": form, "back": presenters.list_url(listed.params) if listed else back_address(request)}
     context |= _about_list(request, listed, known) if listed else {"tickets": selected, "title": _titled(len(selected))}
     return render(request, "bulk_jobs/edit.html", context, status=422 if form.errors else 200)

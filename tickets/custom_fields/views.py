@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import status_of, told_in
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tickets.custom_fields import defining
@@ -134,31 +134,20 @@ def _edit(
     if request.method != "POST":
         return _form_page(request, make(defined, initial={"version": seen.version}), defined, defined_id)
     form = make(defined, request.POST)
-    status = 422
     if form.is_valid():
-        try:
-            said = save(form)
-        except Conflict as error:
-            status = 409
-            form.add_error(None, error.message)
-            put_on_newer(form, make(defined, initial={"version": seen.version}))
-        except Invalid as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
-        else:
-            messages.success(request, said)
+        with told_in(form, lambda: make(defined, initial={"version": seen.version})):
+            messages.success(request, save(form))
             return redirect(_PAGE)
-    return _form_page(request, form, defined, defined_id, status=status)
+    return _form_page(request, form, defined, defined_id)
 
 
-def _form_page(
-    request: TenantRequest, form: Any, defined: Definitions, defined_id: str, status: int = 200
-) -> HttpResponse:
+def _form_page(request: TenantRequest, form: Any, defined: Definitions, defined_id: str) -> HttpResponse:
     page = {
         "form": form,
         "words": _words(isinstance(form, FieldForm)),
         "stored": defined.by_id.get(defined_id) or defined.kinds_by_id.get(defined_id),
     }
-    return render(request, "custom_fields/form.html", page, status=status)
+    return render(request, "custom_fields/form.html", page, status=status_of(form))
 
 
 def _words(is_field: bool) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 
 from portal.dynamo.client import fan_out
-from portal.errors import Conflict, Invalid
+from portal.errors import Conflict
 from portal.web import locales
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import status_of, told_in
 from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
@@ -111,22 +111,14 @@ def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     inside = found.members(group_id)
     people = offered_members(request.tenant, known, also=[*inside, *request.POST.getlist("members")[:_MOST_SENT]])
     make = partial(GroupForm, people=people, stored=stored, members=inside)
-    form, status = make(request.POST or None, initial={"version": version}), 200
-    if request.method == "POST":
-        status = 422
-        if form.is_valid():
-            try:
-                _save(request, group_id, form.cleaned_data)
-            except Conflict as error:
-                status = 409
-                form.add_error(None, error.message)
-                put_on_newer(form, make(initial={"version": version}))
-            except Invalid as error:
-                form.add_error(error.field if error.field in form.fields else None, error.message)
-            else:
-                messages.success(request, gettext("Group saved."))
-                return redirect(_PAGE)
-    return render(request, "groups/form.html", {"form": form, "stored": stored, "version": version}, status=status)
+    form = make(request.POST or None, initial={"version": version})
+    if request.method == "POST" and form.is_valid():
+        with told_in(form, lambda: make(initial={"version": version})):
+            _save(request, group_id, form.cleaned_data)
+            messages.success(request, gettext("Group saved."))
+            return redirect(_PAGE)
+    page = {"form": form, "stored": stored, "version": version}
+    return render(request, "groups/form.html", page, status=status_of(form))
 
 
 def _save(request: TenantRequest, group_id: str, given: dict[str, Any]) -> None:
@@ -208,35 +200,26 @@ def _availability(request: TenantRequest, user_id: str, back: str) -> HttpRespon
     of = found.agent(user_id)
     people = offered_members(tenant, known, but=user_id)
     make = partial(AvailabilityForm, people=people, of=of, has_capacity=is_other, today=roster.today(tenant))
-    form, status = make(request.POST or None, initial={"version": of.version}), 200
-    if request.method == "POST":
-        status = 422
-        if form.is_valid():
-            data = form.cleaned_data
-            until = data["away_until"]
-            try:
-                agent_changes.set_availability(
-                    tenant,
-                    user_id,
-                    away_until=until.isoformat() if until else "",
-                    stand_in=data["stand_in"],
-                    capacity=(data["capacity"] or 0) if is_other else None,
-                    version=data["version"],
-                    by=actor_of(request),
-                )
-            except Conflict as error:
-                status = 409
-                form.add_error(None, error.message)
-                put_on_newer(form, make(initial={"version": of.version}))
-            except Invalid as error:
-                form.add_error(error.field if error.field in form.fields else None, error.message)
+    form = make(request.POST or None, initial={"version": of.version})
+    if request.method == "POST" and form.is_valid():
+        data = form.cleaned_data
+        until = data["away_until"]
+        with told_in(form, lambda: make(initial={"version": of.version})):
+            agent_changes.set_availability(
+                tenant,
+                user_id,
+                away_until=until.isoformat() if until else "",
+                stand_in=data["stand_in"],
+                capacity=(data["capacity"] or 0) if is_other else None,
+                version=data["version"],
+                by=actor_of(request),
+            )
+            if is_other:
+                said = gettext("%(name)s is away until %(day)s.") if until else gettext("%(name)s is here.")
             else:
-                if is_other:
-                    said = gettext("%(name)s is away until %(day)s.") if until else gettext("%(name)s is here.")
-                else:
-                    said = gettext("You are away until %(day)s.") if until else gettext("You are here.")
-                day = locales.current().day(until) if until else ""
-                messages.success(request, said % {"name": person.name, "day": day})
-                return redirect(back)
+                said = gettext("You are away until %(day)s.") if until else gettext("You are here.")
+            day = locales.current().day(until) if until else ""
+            messages.success(request, said % {"name": person.name, "day": day})
+            return redirect(back)
     page = {"form": form, "person": person, "is_other": is_other, "back": back}
-    return render(request, "groups/availability.html", page, status=status)
+    return render(request, "groups/availability.html", page, status=status_of(form))

@@ -12,6 +12,7 @@ from portal import plain_text
 from portal.errors import Conflict, Invalid
 from portal.web import markdown
 from portal.web.access import member, on_get, on_post
+from portal.web.conflicts import status_of, told_in
 from portal.web.middleware import is_piece
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest
@@ -73,24 +74,18 @@ def linked(request: TenantRequest, number: int) -> HttpResponse:
 @on_get(get="ticket", trips=1, reads=1)
 @on_post(get="ticket", write="ticket", trips=5, reads=8, writes=20)
 def link(request: TenantRequest, number: int) -> HttpResponse:
-    summary, status = changing.read(request.tenant, number, consistent=False), 200
+    summary = changing.read(request.tenant, number, consistent=False)
     form = LinkForm(request.POST or None)
     if form.is_bound and form.is_valid():
         kind, other = form.cleaned_data["kind"], form.cleaned_data["other"]
-        try:
+        with told_in(form):
             linking.link(request.tenant, number, kind, other)
-        except (Invalid, Conflict) as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
-            status = error.status if isinstance(error, Conflict) else 422
-        else:
             messages.success(
                 request, gettext("%(link)s #%(number)s.") % {"link": gettext(LINK_LABELS[kind]), "number": other}
             )
             return redirect("tickets:ticket", number)
-    if form.errors and status == 200:
-        status = 422
     context = {"form": form, "number": number, "title": summary.title}
-    return render(request, "tickets/link.html", context, status=status)
+    return render(request, "tickets/link.html", context, status=status_of(form))
 
 
 @member(Role.AGENT)
@@ -131,23 +126,19 @@ def split(request: TenantRequest, number: int, entry: str) -> HttpResponse:
     _, item = comment_changes.read(request.tenant, number, sort)
     if item.deleted_at:
         raise Conflict(gettext("This comment was deleted. Nothing is left to be split off."))
-    form, status = SplitForm(request.POST or None, initial={"title": _first_line(item.body)}), 200
+    form = SplitForm(request.POST or None, initial={"title": _first_line(item.body)})
     if form.is_bound and form.is_valid():
         title, request_id = form.cleaned_data["title"], form.cleaned_data["request_id"]
-        try:
+        with told_in(form):
             made = linking.split(request.tenant, number, sort, title=title, request_id=request_id)
-        except (Invalid, Conflict) as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
-            status = error.status if isinstance(error, Conflict) else 422
-        else:
             messages.success(
                 request,
                 gettext("Ticket #%(made)s created from a comment of #%(number)s.") % {"made": made, "number": number},
             )
             return redirect("tickets:ticket", made)
-    if form.errors and status == 200:
-        status = 422
-    return render(request, "tickets/comment_split.html", context_of(number, item) | {"form": form}, status=status)
+    return render(
+        request, "tickets/comment_split.html", context_of(number, item) | {"form": form}, status=status_of(form)
+    )
 
 
 def _first_line(text: str) -> str:

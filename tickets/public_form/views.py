@@ -19,7 +19,7 @@ from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web.access import member, on_get, on_post
 from portal.web.client_address import client_address
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import put_on_newer, told_in
 from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tickets.articles.presenters import suggested_to_guests
@@ -207,13 +207,10 @@ def settings_page(request: TenantRequest) -> HttpResponse:
         return _settings(request)
     sent = SettingsForm(definitions.of(request.tenant), request.POST)
     if sent.is_valid():
-        try:
+        with told_in(sent):
             form_settings.change(
                 request.tenant, values=sent.values, version=sent.cleaned_data["version"], by=actor_of(request)
             )
-        except (Invalid, Conflict) as error:
-            sent.add_error(error.field, error.message)
-        else:
             messages.success(request, _("Settings saved."))
             return redirect(_PAGE)
     return _settings(request, settings_form=sent, status=422)
@@ -255,10 +252,8 @@ def preview(request: TenantRequest) -> HttpResponse:
 
 
 def _settings_refused(request: TenantRequest, sent: SettingsForm) -> HttpResponse:
-    try:
+    with told_in(sent):
         form_settings.checked(sent.values)
-    except Invalid as error:
-        sent.add_error(error.field, error.message)
     return _settings(request, settings_form=sent, status=422)
 
 

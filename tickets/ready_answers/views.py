@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from portal.dynamo.client import alongside
-from portal.errors import Conflict, Forbidden, Invalid
+from portal.errors import Forbidden
 from portal.web import markdown
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import status_of, told_in
 from tenants.membership import members
 from tenants.membership.forms import OfferedMembers, offered_members
 from tenants.membership.members import AtHand
@@ -75,12 +75,10 @@ def new_answer(request: TenantRequest) -> HttpResponse:
         initial={"whose": "shared" if request.GET.get("whose") == "shared" else "mine"},
     )
     if request.method == "POST" and form.is_valid() and request.POST.get("then") != "preview":
-        try:
+        with told_in(form):
             answer_changes.create(request.tenant, form.given, shared=form.shared, by=actor_of(request))
-        except (Invalid, Conflict) as error:
-            return _form_page(request, form, None, error)
-        messages.success(request, _("Answer saved."))
-        return _to_list(shared=form.shared)
+            messages.success(request, _("Answer saved."))
+            return _to_list(shared=form.shared)
     return _form_page(request, form, None)
 
 
@@ -109,16 +107,13 @@ def edit_answer(request: TenantRequest, answer: str) -> HttpResponse:
     if request.method != "POST":
         return _form_page(request, stored, item, people=people)
     form = ReadyAnswerForm(request.POST, **how)
-    if not form.is_valid() or request.POST.get("then") == "preview":
-        return _form_page(request, form, item)
-    try:
+    if form.is_valid() and request.POST.get("then") != "preview":
         version = form.cleaned_data["version"] or 0
-        answer_changes.change(request.tenant, answer, form.given, version=version, by=actor_of(request))
-    except (Invalid, Conflict) as error:
-        put_on_newer(form, stored)
-        return _form_page(request, form, item, error)
-    messages.success(request, _("Answer saved."))
-    return _to_list(shared=item.owner == DESK)
+        with told_in(form, lambda: stored):
+            answer_changes.change(request.tenant, answer, form.given, version=version, by=actor_of(request))
+            messages.success(request, _("Answer saved."))
+            return _to_list(shared=item.owner == DESK)
+    return _form_page(request, form, item)
 
 
 @member(Role.AGENT)
@@ -158,13 +153,9 @@ def _form_page(
     request: TenantRequest,
     form: ReadyAnswerForm,
     item: ReadyAnswerItem | None,
-    error: Invalid | Conflict | None = None,
     *,
     people: Iterable[tuple[str, str]] = (),
 ) -> HttpResponse:
-    if error is not None:
-        field = getattr(error, "field", "") or ""
-        form.add_error(field if field in form.fields else None, error.message)
     body = str(form.data.get("body", "")) if form.is_bound else item.body if item else ""
     context = {
         "form": form,
@@ -175,8 +166,7 @@ def _form_page(
         "is_preview": request.POST.get("then") == "preview",
         "preview": markdown.render(body),
     }
-    status = 409 if isinstance(error, Conflict) else 422 if form.errors else 200
-    return render(request, "ready_answers/form.html", context, status=status)
+    return render(request, "ready_answers/form.html", context, status=status_of(form))
 
 
 # --- in the composer ---

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import put_on_newer, told_in
 from portal.web.heavy_work import heavy
 from portal.web.locales import stored_text
 from tenants.tenancy.context import Role, TenantContext
@@ -74,11 +74,8 @@ def settings_page(request: TenantRequest) -> HttpResponse:
     form = MailForm(request.POST)
     if form.is_valid():
         version = form.cleaned_data["version"]
-        try:
+        with told_in(form):
             mail_settings.change(request.tenant, values=form.values, version=version, by=actor_of(request))
-        except (Invalid, Conflict) as error:
-            form.add_error(error.field, error.message)
-        else:
             messages.success(request, _("Settings saved."))
             return redirect(_PAGE)
     settings = mail_settings.read(request.tenant)
@@ -98,11 +95,8 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
     form = SenderForm(request.POST)
     if form.is_valid():
         sender, version = form.cleaned_data["domain_sender"], form.cleaned_data["version"]
-        try:
+        with told_in(form):
             own_domain.choose(request.tenant, sender=sender, version=version, by=actor_of(request))
-        except (Invalid, Conflict) as error:
-            form.add_error(error.field, error.message)
-        else:
             if sender.strip():
                 messages.success(request, _("Add these records to your domain, then check it."))
             else:

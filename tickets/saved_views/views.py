@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from portal.dynamo.client import alongside
-from portal.errors import Conflict, Forbidden, Invalid, NotFound
+from portal.errors import Forbidden, Invalid, NotFound
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_stored
+from portal.web.conflicts import put_on_stored, told_in
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tickets.desk.queue_presenters import QueueAddress
@@ -82,7 +82,7 @@ def new_view(request: TenantRequest) -> HttpResponse:
     form = ViewForm(request.POST or None, is_new=True, may_share=may_share, initial={"whose": OWN, "starred": True})
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
-        try:
+        with told_in(form):
             made = saved_views.save(
                 request.tenant,
                 data["name"],
@@ -91,9 +91,6 @@ def new_view(request: TenantRequest) -> HttpResponse:
                 is_starred=data["starred"],
                 by=actor_of(request),
             )
-        except (Invalid, Conflict) as error:
-            form.add_error("name" if error.field == "name" else None, error.message)
-        else:
             messages.success(request, _("The view “%(name)s” is saved.") % {"name": made.name})
             return redirect(address.url())
     return _form_page(request, form, address, None)
@@ -110,11 +107,8 @@ def edit_view(request: TenantRequest, view: str) -> HttpResponse:
     form = make(request.POST or None)
     is_stale = form.is_bound and put_on_stored(form, make())
     if request.method == "POST" and form.is_valid():
-        try:
+        with told_in(form):
             saved_views.change(request.tenant, view, name=form.cleaned_data["name"], seen=stored, by=actor_of(request))
-        except (Invalid, Conflict) as error:
-            form.add_error("name" if error.field == "name" else None, error.message)
-        else:
             messages.success(request, _("View saved."))
             return redirect("tickets:views")
     status = 409 if is_stale else 0

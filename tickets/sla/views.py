@@ -10,9 +10,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
-from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer
+from portal.web.conflicts import status_of, told_in
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
 from tickets.custom_fields import definitions
@@ -35,28 +34,17 @@ def sla_page(request: TenantRequest) -> HttpResponse:
     options: dict[str, Any] = {"policy": policy, "groups": groups, "kinds": kinds}
     if request.method != "POST":
         return _page(request, SlaForm(**options), policy)
-    form, status = SlaForm(request.POST, **options), 422
+    form = SlaForm(request.POST, **options)
     if form.is_valid():
-        try:
-            policy_versions.save(
-                tenant,
-                form.policy(tenant.zone),
-                seen=form.cleaned_data["version"],
-                by=actor_of(request),
-            )
-        except Conflict as error:
-            status = 409
-            form.add_error(None, error.message)
-            put_on_newer(form, SlaForm(**options))
-        except Invalid as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
-        else:
+        with told_in(form, lambda: SlaForm(**options)):
+            seen = form.cleaned_data["version"]
+            policy_versions.save(tenant, form.policy(tenant.zone), seen=seen, by=actor_of(request))
             messages.success(request, _("Targets saved. They hold for tickets from their next step on."))
             return redirect(_PAGE)
-    return _page(request, form, policy, status=status)
+    return _page(request, form, policy)
 
 
-def _page(request: TenantRequest, form: SlaForm, policy: Any, status: int = 200) -> HttpResponse:
+def _page(request: TenantRequest, form: SlaForm, policy: Any) -> HttpResponse:
     days_off = sorted(policy.calendar.days_off)
     page = {
         "form": form,
@@ -67,4 +55,4 @@ def _page(request: TenantRequest, form: SlaForm, policy: Any, status: int = 200)
         "first_day_off": days_off[0] if days_off else "",
         "last_day_off": days_off[-1] if days_off else "",
     }
-    return render(request, "sla/settings.html", page, status=status)
+    return render(request, "sla/settings.html", page, status=status_of(form))
