@@ -29,7 +29,7 @@ from portal.web import locales
 from portal.web.access import member, on_get, on_post
 from portal.web.conflicts import status_of, told_in
 from tenants.tenancy.context import Role, TenantContext
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 
 
 @member(Role.ADMIN)
@@ -119,12 +119,10 @@ def rotate(request: TenantRequest, endpoint: str) -> HttpResponse:
     form = VersionForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         version = form.cleaned_data["version"]
-        try:
+        with refusal_told(request, Conflict):
             item, secret = endpoints.rotate(request.tenant, endpoint_id=endpoint, version=version, by=actor_of(request))
-        except Conflict as error:
-            messages.error(request, error.message)
-            return redirect("delivery:webhook", endpoint)
-        return _secret(request, item, secret, is_new=False)
+            return _secret(request, item, secret, is_new=False)
+        return redirect("delivery:webhook", endpoint)
     stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
     return render(request, "webhooks/rotate.html", {"endpoint": stored}, status=422 if form.is_bound else 200)
 
@@ -175,13 +173,11 @@ def _acted(
     request: TenantRequest, act: Callable[[TenantContext], object], done: str, page: str, *, then: str = ""
 ) -> HttpResponse:
     """Do it, and lead back to the page with what came of it, or to `then` where it was done."""
-    try:
+    with refusal_told(request, Conflict):
         act(request.tenant)
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect(page)
-    messages.success(request, done)
-    return redirect(then or page)
+        messages.success(request, done)
+        return redirect(then or page)
+    return redirect(page)
 
 
 @member(Role.ADMIN)
@@ -237,19 +233,19 @@ def redeliver_since(request: TenantRequest, endpoint: str) -> HttpResponse:
         messages.error(request, _("Enter a day and a time."))
         return redirect(address)
     values = form.cleaned_data
-    try:
+    with refusal_told(request, Conflict):
         sent = delivery_log.redeliver_since(request.tenant, endpoint_id=endpoint, **values)
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect(address)
-    count = ngettext("%(num)s delivery is being sent again.", "%(num)s deliveries are being sent again.", sent.count)
-    count = count % {"num": locales.current().number(sent.count)}
-    if sent.more_from:
-        query = {"more": sent.more_from} | ({"all": "1"} if values["also_answered"] else {})
-        messages.success(request, _("%(count)s There are later ones: go on below.") % {"count": count})
-        return redirect(f"{address}?{urlencode(query)}")
-    messages.success(request, count if sent.count else _("There is nothing to send again since then."))
-    return redirect(_watching(address) if sent.count else address)
+        count = ngettext(
+            "%(num)s delivery is being sent again.", "%(num)s deliveries are being sent again.", sent.count
+        )
+        count = count % {"num": locales.current().number(sent.count)}
+        if sent.more_from:
+            query = {"more": sent.more_from} | ({"all": "1"} if values["also_answered"] else {})
+            messages.success(request, _("%(count)s There are later ones: go on below.") % {"count": count})
+            return redirect(f"{address}?{urlencode(query)}")
+        messages.success(request, count if sent.count else _("There is nothing to send again since then."))
+        return redirect(_watching(address) if sent.count else address)
+    return redirect(address)
 
 
 @member(Role.ADMIN)

@@ -264,13 +264,20 @@ _SENTENCES: Final = re.compile(r"(?<=[.!?:]) ")
 _messages: list[str] = []
 
 
+def within(text: str, limit: int, field: str) -> str:
+    """Return a text of at most `limit` characters. Raises Invalid with the field for a longer one."""
+    if len(text) > limit:
+        number = current().number
+        told = {"count": number(len(text)), "limit": number(limit), "over": number(len(text) - limit)}
+        sentence = gettext("This text has %(count)s characters; %(limit)s are allowed. Shorten it by %(over)s.")
+        raise Invalid(sentence % told, field=field)
+    return text
+
+
 def typed_lines(text: str, *, limit: int, field: str, unshown: str) -> str:
     """Return what somebody typed over several lines, as it is stored. Raises Invalid for more than `limit` characters
     and, with the sentence `unshown`, for one that cannot be shown."""
-    text = text.replace("\r\n", "\n").strip()
-    if len(text) > limit:
-        told = {"limit": current().number(limit), "count": current().number(len(text))}
-        raise Invalid(gettext("Use at most %(limit)s characters; this has %(count)s.") % told, field=field)
+    text = within(text.replace("\r\n", "\n").strip(), limit, field)
     if plain_text.has_controls(text.replace("\n", " ").replace("\t", " ")):
         raise Invalid(unshown, field=field)
     return text

@@ -20,7 +20,7 @@ from tenants.api_keys.forms import KeyForm, RollForm
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import ApiKeyItem
 from tenants.tenancy.context import Role
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 
 SOON: Final = timedelta(days=7)
 
@@ -159,10 +159,8 @@ def revoke(request: TenantRequest, api_key: str) -> HttpResponse:
         stored, rolled = key_changes.with_rolled(request.tenant.repository, api_key)
         page = {"key": shown_key(stored), "rolled": [shown_key(key) for key in rolled]}
         return render(request, "api_keys/revoke.html", page)
-    try:
+    with refusal_told(request, Conflict):
         revoked = key_changes.revoke(request.tenant, prefix=api_key, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tenants:api_key", api_key)
-    messages.success(request, _("The key %(name)s was revoked.") % {"name": revoked.name})
-    return redirect("tenants:api_keys")
+        messages.success(request, _("The key %(name)s was revoked.") % {"name": revoked.name})
+        return redirect("tenants:api_keys")
+    return redirect("tenants:api_key", api_key)

@@ -279,13 +279,11 @@ def end(request: TenantRequest, user: str) -> HttpResponse:
 @on_post(get="auditor", write="audit row, auditor, membership", trips=8, reads=10, writes=40)
 def end_own(request: TenantRequest) -> HttpResponse:
     """Let an auditor end the own access."""
-    try:
+    with refusal_told(request, Conflict):
         auditors.end(request.tenant, user_id=request.tenant.user_id, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tenants:evidence")
-    messages.success(request, _("Your access to %(desk)s has ended.") % {"desk": request.tenant.name})
-    return redirect("tenants:pick")
+        messages.success(request, _("Your access to %(desk)s has ended.") % {"desk": request.tenant.name})
+        return redirect("tenants:pick")
+    return redirect("tenants:evidence")
 
 
 @public

@@ -30,7 +30,7 @@ from tenants.membership import invitations, members
 from tenants.sign_in import accounts
 from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import LANGUAGE, Role, TenantContext
-from tenants.tenancy.request import TenantRequest, actor_of, locale_of
+from tenants.tenancy.request import TenantRequest, actor_of, locale_of, refusal_told
 
 
 @member(Role.OWNER)
@@ -272,17 +272,15 @@ def close(request: TenantRequest) -> HttpResponse:
     query="member", write="audit row, closing tenant, membership, tenant, tenant by name", trips=6, reads=10, writes=25
 )
 def reopen(request: TenantRequest) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         desk_closing.reopen(
             request.tenant.tenant_id,
             by=actor_of(request),
             write=partial(closing_mails.to_owners, request=request),
             at_work=request.tenant,
         )
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tenants:close")
-    messages.success(
-        request, _("%(desk)s will not be deleted. Everybody can work as before.") % {"desk": request.tenant.name}
-    )
-    return redirect("tenants:settings")
+        messages.success(
+            request, _("%(desk)s will not be deleted. Everybody can work as before.") % {"desk": request.tenant.name}
+        )
+        return redirect("tenants:settings")
+    return redirect("tenants:close")

@@ -231,12 +231,10 @@ def accept_waiting(request: HttpRequest) -> HttpResponse:
 
 
 def _accept(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse:
-    try:
+    with refusal_told(request, Conflict):
         accepting.accept(offer, user=user, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tenants:pick")
-    return _enter(request, offer, user)
+        return _enter(request, offer, user)
+    return redirect("tenants:pick")
 
 
 def _enter(request: HttpRequest, offer: InviteOffer, user: User) -> HttpResponse:

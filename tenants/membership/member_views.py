@@ -22,7 +22,7 @@ from tenants.membership.mail_choices import MailKind
 from tenants.membership.members import AtHand
 from tenants.membership.past_roster import RestoredMember
 from tenants.tenancy.context import MEMBER_ROLES, Role
-from tenants.tenancy.request import TenantRequest, actor_of, unpin_tenant
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told, unpin_tenant
 
 FEW: Final = 12  # members that need no search
 
@@ -122,14 +122,12 @@ def leave(request: TenantRequest) -> HttpResponse:
     tenant = request.tenant
     if request.method != "POST":
         return render(request, "tenants/leave.html", {"is_only_owner": member_changes.is_only_owner(tenant)})
-    try:
+    with refusal_told(request, Conflict):
         member_changes.remove_member(tenant, user_id=tenant.user_id, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tenants:leave")
-    unpin_tenant(request, tenant)
-    messages.success(request, _("You have left %(desk)s.") % {"desk": tenant.name})
-    return redirect("tenants:pick")
+        unpin_tenant(request, tenant)
+        messages.success(request, _("You have left %(desk)s.") % {"desk": tenant.name})
+        return redirect("tenants:pick")
+    return redirect("tenants:leave")
 
 
 @in_person
@@ -198,7 +196,7 @@ def restore(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page that says who will get which role, then restore the chosen members."""
     tenant = request.tenant
     back = reverse("tenants:past_members")
-    try:
+    with refusal_told(request, Invalid):
         at = moments.moment(request.POST.get("at", ""))
         back = f"{back}?{urlencode({'at': at})}"
         chosen = dict(text.partition(".")[::2] for text in request.POST.getlist("members"))
@@ -208,12 +206,10 @@ def restore(request: TenantRequest) -> HttpResponse:
             return render(request, "tenants/past_members_restore.html", _asked(people) | moments.page(at))
         seen = {one: _seen(role) for one, role in chosen.items()}
         done = past_roster.restore(tenant, seen, at, by=actor_of(request))
-    except Invalid as error:
-        messages.error(request, error.message)
-        return redirect(back)
-    _tell(request, done)
-    lost = any(one.person.id == tenant.user_id and not one.left and one.person.then != tenant.role for one in done)
-    return redirect("tickets:queue" if lost else back)
+        _tell(request, done)
+        lost = any(one.person.id == tenant.user_id and not one.left and one.person.then != tenant.role for one in done)
+        return redirect("tickets:queue" if lost else back)
+    return redirect(back)
 
 
 def _asked(people: list[past_roster.PastMember]) -> dict[str, Any]:

@@ -7,8 +7,7 @@ The cookie has ids under one signature, which say what to read and nothing else.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -263,13 +262,20 @@ class IdentifiedRequest(HttpRequest):
     desk: TenantContext
 
 
-@contextmanager
-def refusal_told(request: HttpRequest, *refusals: type[PortalError]) -> Iterator[None]:
+class refusal_told:
     """Do what a page is for. An error of these kinds ends that, and is a message on the page that follows."""
-    try:
-        yield
-    except refusals as error:
-        messages.error(request, error.message)
+
+    def __init__(self, request: HttpRequest, *refusals: type[PortalError]) -> None:
+        self._request, self._refusals = request, refusals
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not (isinstance(error, PortalError) and isinstance(error, self._refusals)):
+            return False
+        messages.error(self._request, error.message)
+        return True
 
 
 class GuestRequest(IdentifiedRequest):

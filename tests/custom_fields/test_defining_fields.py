@@ -89,12 +89,12 @@ def test_marks_of_html_in_what_admins_define_are_text_on_each_page(world: World)
     [
         ({"name": "   "}, "This field is required"),
         ({"name": "…"}, "A field needs a name with letters or digits."),
-        ({"name": "x" * 41}, "Use at most 40 characters"),
+        ({"name": "x" * 41}, "40 are allowed"),
         ({"name": "Priority"}, "is a field that every ticket has"),
         ({"name": "order NUMBER"}, "Another field has this name."),
         ({"name": "Product", "type": "choice", "choices": " \n"}, "Enter at least one choice"),
         ({"name": "Product", "type": "choice", "choices": "\n".join(map(str, range(CHOICES_LIMIT + 1)))}, "at most 50"),
-        ({"name": "Product", "help": "x" * 201}, "Use at most 200 characters"),
+        ({"name": "Product", "help": "x" * 201}, "200 are allowed"),
     ],
 )
 def test_a_definition_that_cannot_be_is_refused_at_its_field_and_keeps_what_was_typed(

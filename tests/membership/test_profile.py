@@ -258,7 +258,10 @@ def test_a_signature_belongs_to_one_desk_is_audited_without_its_words_and_goes_w
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [("x" * 601, "Use at most 600 characters; this has 601."), ("\u202ebob", "characters that no letter can show")],
+    [
+        ("x" * 601, "This text has 601 characters; 600 are allowed. Shorten it by 1."),
+        ("\u202ebob", "characters that no letter can show"),
+    ],
 )
 def test_a_signature_that_cannot_be_gets_a_sentence_and_is_not_lost(world: World, text: str, sentence: str) -> None:
     answer = sign(world, text)

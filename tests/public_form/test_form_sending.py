@@ -175,7 +175,7 @@ def test_a_form_asks_the_custom_fields_that_the_desk_chose(world: World) -> None
         ({"choice_3": "Green one"}, "Choose a value from the list."),
         ({"checkbox_5": ""}, "Tick “Own checkbox”."),
         ({"number_2": "many"}, "Enter a number such as 12"),
-        ({"text_1": "x" * 201}, "Use at most 200 characters"),
+        ({"text_1": "x" * 201}, "200 are allowed"),
     ],
 )
 def test_a_custom_field_that_is_wrong_is_named_and_nothing_is_lost(

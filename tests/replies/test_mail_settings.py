@@ -81,7 +81,7 @@ def test_a_change_is_in_the_audit_trail_with_what_it_was_before(alice: Browser) 
     [
         ({"sender_name": "x" * 81}, "Use at most 80 characters."),
         ({"sender_name": "Acme <x@y>"}, "Leave out <, >, @ and quotation marks"),
-        ({"signature": "x" * 2001}, "Use at most 2,000 characters; this has 2,001."),
+        ({"signature": "x" * 2001}, "This text has 2,001 characters; 2,000 are allowed. Shorten it by 1."),
         ({"signature": "a\x07b"}, "no letter can show"),
         ({"history": "7"}, "Select a valid choice"),
         ({"addresses": "nobody"}, "“nobody” is no mail address."),

@@ -138,7 +138,7 @@ def test_a_person_is_added_and_changed_by_forms(bob: Browser, alice: TenantConte
         ({"addresses": "ada at example"}, "“ada at example” is no mail address."),
         ({"addresses": "ada@example.org"}, "ada@example.org belongs to Ada Lovelace already."),
         ({"language": "English please"}, "Enter a language as a code"),
-        ({"notes": "x" * 4001}, "The notes have 4,001 characters; 4,000 are allowed."),
+        ({"notes": "x" * 4001}, "This text has 4,001 characters; 4,000 are allowed."),
         ({"name": "x" * 101}, "This text has 101 characters; 100 are allowed."),
     ],
 )

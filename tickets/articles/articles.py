@@ -45,13 +45,8 @@ class Text:
         title, body = plain_text.line(self.title), plain_text.block(self.body)
         if not title:
             raise Invalid(_("Enter a title."), field="title")
-        for name, text, limit in (("title", title, TITLE_LIMIT), ("body", body, BODY_LIMIT)):
-            if len(text) > limit:
-                raise Invalid(
-                    _("This text has %(count)s characters; %(limit)s are allowed.")
-                    % {"count": locales.current().number(len(text)), "limit": locales.current().number(limit)},
-                    field=name,
-                )
+        within = locales.within
+        title, body = within(title, TITLE_LIMIT, "title"), within(body, BODY_LIMIT, "body")
         return Text(title, body, self.section, self.is_public)
 
 

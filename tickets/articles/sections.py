@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 from portal import plain_text
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Forbidden, Invalid, NotFound, Overtaken
+from portal.web import locales
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.tenancy.context import TenantContext
 from tickets.articles import catalogue, stored
@@ -98,13 +99,8 @@ def _cleaned(section: Section) -> Section:
     name, about = plain_text.line(section.name), plain_text.line(section.about)
     if not name:
         raise Invalid(_("Enter a name."), field="name")
-    for field, text, limit in (("name", name, NAME_LIMIT), ("about", about, ABOUT_LIMIT)):
-        if len(text) > limit:
-            raise Invalid(
-                _("This text has %(count)s characters; %(limit)s are allowed.") % {"count": len(text), "limit": limit},
-                field=field,
-            )
-    return Section(section.id, name, about)
+    within = locales.within
+    return Section(section.id, within(name, NAME_LIMIT, "name"), within(about, ABOUT_LIMIT, "about"))
 
 
 def _unlike(section: Section, others: list[Section]) -> Section:

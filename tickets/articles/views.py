@@ -15,7 +15,7 @@ from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer, put_on_stored, told_in
+from portal.web.conflicts import put_on_newer, put_on_stored, status_of, told_in
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tickets.articles import article_changes, article_search, articles, catalogue, presenters, sections
@@ -173,7 +173,7 @@ def _form_page(
         "preview": {"title": preview.title, "body": markdown.render(preview.body)} if preview else None,
         "compared": compared,
     }
-    status = 409 if compared or isinstance(error, Conflict) else 422 if form.errors else 200
+    status = 409 if compared or isinstance(error, Conflict) else status_of(form)
     return render(request, "articles/form.html", context, status=status)
 
 
@@ -218,13 +218,11 @@ def delete_article(request: TenantRequest, number: int) -> HttpResponse:
     """Ask, then delete an article with all versions."""
     draft = articles.draft(request.tenant, number)
     if request.method == "POST":
-        try:
+        with refusal_told(request, Conflict):
             article_changes.delete(request.tenant, number, by=actor_of(request))
-        except Conflict as error:
-            messages.error(request, error.message)
-            return redirect("tickets:article", number)
-        messages.success(request, _("“%(title)s” was deleted.") % {"title": draft.title})
-        return redirect("tickets:articles")
+            messages.success(request, _("“%(title)s” was deleted.") % {"title": draft.title})
+            return redirect("tickets:articles")
+        return redirect("tickets:article", number)
     context = {"article": presenters.shown(draft), "state": presenters.state(draft)}
     return render(request, "articles/delete.html", context)
 
@@ -274,7 +272,7 @@ def show_version(request: TenantRequest, number: int, version: int) -> HttpRespo
 def restore_version(request: TenantRequest, number: int, version: int) -> HttpResponse:
     """Make an older text the draft."""
     edit = request.POST.get("edit", "")
-    try:
+    with refusal_told(request, Conflict):
         article_changes.restore(
             request.tenant,
             number,
@@ -282,14 +280,13 @@ def restore_version(request: TenantRequest, number: int, version: int) -> HttpRe
             edit=int(edit) if edit.isascii() and edit.isdigit() else 0,
             by=actor_of(request),
         )
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tickets:article_version", number, version)
-    messages.success(
-        request,
-        _("The draft has the text of version %(version)s. Publish it so that readers see it.") % {"version": version},
-    )
-    return redirect("tickets:article_edit", number)
+        messages.success(
+            request,
+            _("The draft has the text of version %(version)s. Publish it so that readers see it.")
+            % {"version": version},
+        )
+        return redirect("tickets:article_edit", number)
+    return redirect("tickets:article_version", number, version)
 
 
 # --- sections ---

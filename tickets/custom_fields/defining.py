@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from portal import plain_text
 from portal.errors import Conflict, Invalid, NotFound
+from portal.web import locales
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
@@ -163,13 +164,7 @@ def _checked_field(now: Definitions, stored: CustomField, wishes: FieldWishes) -
         raise Invalid(
             _("“%(name)s” is a field that every ticket has. Choose another name.") % {"name": name}, field="name"
         )
-    about = plain_text.line(wishes.help)
-    if len(about) > HELP_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; these are %(count)s.")
-            % {"limit": HELP_LIMIT, "count": f"{len(about):,}"},
-            field="help",
-        )
+    about = locales.within(plain_text.line(wishes.help), HELP_LIMIT, "help")
     choices = _choices(wishes.choices) if stored.type is FieldType.CHOICE else ()
     in_use = [one for one in others if not one.is_archived]
     if not wishes.is_archived and len(in_use) >= FIELDS_LIMIT:
@@ -214,13 +209,7 @@ def _choices(typed: Sequence[str]) -> tuple[str, ...]:
 def _checked_kind(now: Definitions, stored: TicketKind, wishes: KindWishes) -> TicketKind:
     others = [one for one in now.kinds if one.id != stored.id]
     name = _name(wishes.name, [one.name for one in others], _KIND)
-    template = plain_text.block(wishes.template)
-    if len(template) > TEMPLATE_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; these are %(count)s.")
-            % {"limit": f"{TEMPLATE_LIMIT:,}", "count": f"{len(template):,}"},
-            field="template",
-        )
+    template = locales.within(plain_text.block(wishes.template), TEMPLATE_LIMIT, "template")
     if not wishes.is_archived and sum(not one.is_archived for one in others) >= KINDS_LIMIT:
         raise Invalid(_("A desk uses at most %(limit)s kinds at a time. Archive one first.") % {"limit": KINDS_LIMIT})
     return replace(stored, name=name, template=template, is_archived=wishes.is_archived)
@@ -240,12 +229,7 @@ def _name(typed: str, others: Sequence[str], problems: tuple[str, str]) -> str:
     name = plain_text.line(typed)
     if not plain_text.has_visible_text(name) or not operator_word(name):
         raise Invalid(_(problems[0]), field="name")
-    if len(name) > NAME_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; these are %(count)s.")
-            % {"limit": NAME_LIMIT, "count": f"{len(name):,}"},
-            field="name",
-        )
+    locales.within(name, NAME_LIMIT, "name")
     if operator_word(name) in map(operator_word, others):
         raise Invalid(_(problems[1]), field="name")
     return name

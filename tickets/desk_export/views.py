@@ -69,14 +69,12 @@ def download(request: TenantRequest) -> HttpResponseBase:
     """Send the file as it is read, to an owner who has proved a moment ago to be who they are."""
     if not is_confirmed(request):
         return security_views.ask_first(request)
-    try:
+    with refusal_told(request, NotFound):
         item, content = export_requests.fetch(request.tenant, by=actor_of(request))
-    except NotFound as error:
-        messages.error(request, error.message)
-        return redirect("tickets:desk_export")
-    name = f"{request.tenant.slug}-{item.begun_at[:10]}.zip"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(int(item.size))}
-    return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
+        name = f"{request.tenant.slug}-{item.begun_at[:10]}.zip"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(int(item.size))}
+        return StreamingHttpResponse(content, content_type="application/zip", headers=headers)
+    return redirect("tickets:desk_export")
 
 
 @open_while_closing

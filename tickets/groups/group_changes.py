@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from portal import plain_text
 from portal.errors import Conflict, Invalid, NotFound
+from portal.web import locales
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields.definitions import operator_word
@@ -119,12 +120,7 @@ def _name(typed: str, others: Groups | list[AgentGroup]) -> str:
     name = plain_text.line(typed)
     if not plain_text.has_visible_text(name) or not operator_word(name):
         raise Invalid(_("A group needs a name with letters or digits."), field="name")
-    if len(name) > NAME_LIMIT:
-        raise Invalid(
-            _("Use at most %(limit)s characters; these are %(count)s.")
-            % {"limit": NAME_LIMIT, "count": f"{len(name):,}"},
-            field="name",
-        )
+    locales.within(name, NAME_LIMIT, "name")
     if any(operator_word(name) == operator_word(one.name) for one in others if not one.is_archived):
         raise Invalid(_("Another group has this name."), field="name")
     return name

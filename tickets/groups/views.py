@@ -22,7 +22,7 @@ from tenants.membership import members
 from tenants.membership.forms import offered_members
 from tenants.membership.members import AtHand
 from tenants.tenancy.context import Role
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tickets.custom_fields import definitions
 from tickets.desk import lists
 from tickets.desk.filters import TicketFilter
@@ -151,14 +151,12 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
         )
         return redirect("tickets:group", group_id)
     version = request.POST.get("version", "")
-    try:
+    with refusal_told(request, Conflict):
         seen = int(version) if version.isdecimal() and len(version) < 10 else -1
         group_changes.delete(tenant, group_id, version=seen, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tickets:group", group_id)
-    messages.success(request, gettext("The group is deleted. Resolved tickets keep its name."))
-    return redirect(_PAGE)
+        messages.success(request, gettext("The group is deleted. Resolved tickets keep its name."))
+        return redirect(_PAGE)
+    return redirect("tickets:group", group_id)
 
 
 # --- availability ---

@@ -15,6 +15,7 @@ from portal.dynamo import paging
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Page
 from portal.errors import Invalid, NotFound
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.desk import changing
 from tickets.ready_answers import filling, stored
@@ -58,12 +59,7 @@ class Given:
         for name, text, limit in (("title", title, TITLE_LIMIT), ("shortcut", shortcut, SHORTCUT_LIMIT)):
             if not text:
                 raise Invalid(_("Enter a title.") if name == "title" else _("Enter a shortcut."), field=name)
-            if len(text) > limit:
-                raise Invalid(
-                    _("This text has %(count)s characters; %(limit)s are allowed.")
-                    % {"count": len(text), "limit": limit},
-                    field=name,
-                )
+            locales.within(text, limit, name)
         body = fields.comment(self.body)
         filling.check(body)
         status = STATUS.clean(self.status).value if self.status else ""

@@ -112,17 +112,15 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
 @heavy  # it waits for name servers that the desk has named
 def check_domain(request: TenantRequest) -> HttpResponse:
     """Look at the domain's records now."""
-    try:
+    with refusal_told(request, Invalid, Conflict):
         settings = own_domain.check(request.tenant, by=actor_of(request))
-    except (Invalid, Conflict) as error:
-        messages.error(request, error.message)
+        if settings.domain_proved_at:
+            messages.success(
+                request, _("Letters leave from %(domain_sender)s now.") % {"domain_sender": settings.domain_sender}
+            )
+        else:
+            messages.warning(request, _("The domain is not set up yet. The findings are beside the records."))
         return redirect(_PAGE)
-    if settings.domain_proved_at:
-        messages.success(
-            request, _("Letters leave from %(domain_sender)s now.") % {"domain_sender": settings.domain_sender}
-        )
-    else:
-        messages.warning(request, _("The domain is not set up yet. The findings are beside the records."))
     return redirect(_PAGE)
 
 

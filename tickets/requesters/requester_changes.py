@@ -69,20 +69,20 @@ class Details:
             raise Invalid(
                 _("A person can have up to %(limit)s addresses.") % {"limit": ADDRESSES_LIMIT}, field="addresses"
             )
-        name = _line(self.name, "name")
+        name = locales.within(plain_text.line(self.name), NAME_LIMIT, "name")
         if not name and not given:
             raise Invalid(_("Enter a name or an address."), field="name")
-        notes = plain_text.block(self.notes)
-        if len(notes) > NOTES_LIMIT:
-            raise Invalid(
-                _("The notes have %(count)s characters; %(limit)s are allowed.")
-                % {"count": locales.current().number(len(notes)), "limit": locales.current().number(NOTES_LIMIT)},
-                field="notes",
-            )
+        notes = locales.within(plain_text.block(self.notes), NOTES_LIMIT, "notes")
         language = self.language.strip()
         if language and not _LANGUAGE.match(language):
             raise Invalid(_("Enter a language as a code, such as en, de or pt-BR."), field="language")
-        return Details(name, _line(self.organisation, "organisation"), notes, language, tuple(given))
+        return Details(
+            name,
+            locales.within(plain_text.line(self.organisation), NAME_LIMIT, "organisation"),
+            notes,
+            language,
+            tuple(given),
+        )
 
     @classmethod
     def of(cls, item: ProfileItem) -> Details:
@@ -105,17 +105,6 @@ class Details:
 
 def _numbered(addresses: Iterable[str]) -> dict[str, str]:
     return {f"address_{number}": address for number, address in enumerate(addresses, 1)}
-
-
-def _line(text: str, field: str) -> str:
-    stored_line = plain_text.line(text)
-    if len(stored_line) > NAME_LIMIT:
-        raise Invalid(
-            _("This text has %(count)s characters; %(limit)s are allowed.")
-            % {"count": len(stored_line), "limit": NAME_LIMIT},
-            field=field,
-        )
-    return stored_line
 
 
 # --- adding and changing ---

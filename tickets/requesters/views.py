@@ -212,10 +212,8 @@ def merge_requester(request: TenantRequest, requester: str) -> HttpResponse:
 @on_post(get="requester", write="address of a requester, audit row, membership, requester", trips=4, reads=5, writes=40)
 def separate_requester(request: TenantRequest, requester: str) -> HttpResponse:
     """Undo the merge of this person."""
-    try:
+    with refusal_told(request, Conflict):
         person = requester_changes.undo_merge(request.tenant, requester, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tickets:requester", requester)
-    messages.success(request, _("%(label)s is a person of their own again.") % {"label": person.label})
-    return redirect("tickets:requester", person.id)
+        messages.success(request, _("%(label)s is a person of their own again.") % {"label": person.label})
+        return redirect("tickets:requester", person.id)
+    return redirect("tickets:requester", requester)

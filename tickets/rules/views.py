@@ -194,13 +194,11 @@ def switch(request: TenantRequest, rule: str) -> HttpResponse:
 @on_post(query="rule", write="audit row, membership, rule, tenant", trips=4, reads=5, writes=20)
 def delete(request: TenantRequest, rule: str) -> HttpResponse:
     """Delete a rule. Its runs and their changes stay."""
-    try:
+    with refusal_told(request, Conflict):
         rule_changes.delete(request.tenant, rule, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tickets:rule", rule)
-    messages.success(request, gettext("Rule deleted."))
-    return redirect("tickets:rules")
+        messages.success(request, gettext("Rule deleted."))
+        return redirect("tickets:rules")
+    return redirect("tickets:rule", rule)
 
 
 @member(Role.ADMIN)
@@ -229,13 +227,11 @@ def run_page(request: TenantRequest, rule: str, run: str) -> HttpResponse:
     found = runs.find(tenant, rule, run)
     number = int(found.number)
     if request.method == "POST":
-        try:
+        with refusal_told(request, Conflict):
             runs.undo(tenant, found)
-        except Conflict as error:
-            messages.error(request, error.message)
-            return redirect("tickets:rule_run", rule, run)
-        messages.success(request, gettext("#%(number)s is as it was before the rule.") % {"number": number})
-        return redirect("tickets:ticket", number)
+            messages.success(request, gettext("#%(number)s is as it was before the rule.") % {"number": number})
+            return redirect("tickets:ticket", number)
+        return redirect("tickets:rule_run", rule, run)
     reads: list[Callable[[], Any]] = [
         partial(changing.read, tenant, number, consistent=False),
         partial(rule_changes.find_version, tenant, rule, int(found.version)),

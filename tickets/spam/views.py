@@ -37,14 +37,12 @@ def mark(request: TenantRequest, number: int) -> HttpResponse:
     """Mark a ticket as spam and block its sender; before, ask a list's key about it, and then offer the sender's other
     tickets."""
     if request.method == "POST":
-        try:
+        with refusal_told(request, Conflict):
             marked = spam_marking.mark(request.tenant, number, by=actor_of(request))
-        except Conflict as error:
-            messages.error(request, error.message)
-            return redirect("tickets:ticket", number)
-        messages.success(request, _said(number, marked), extra_tags=marked.receipt(request.tenant))
-        has_others = bool(spam_marking.others(request.tenant, marked.summary))
-        return redirect("tickets:spam_mark", number) if has_others else redirect("tickets:queue")
+            messages.success(request, _said(number, marked), extra_tags=marked.receipt(request.tenant))
+            has_others = bool(spam_marking.others(request.tenant, marked.summary))
+            return redirect("tickets:spam_mark", number) if has_others else redirect("tickets:queue")
+        return redirect("tickets:ticket", number)
     summary = changing.read(request.tenant, number)
     if summary.merged_into:
         return redirect("tickets:ticket", int(summary.merged_into))
@@ -104,15 +102,13 @@ def mark_many(request: TenantRequest) -> HttpResponse:
 )
 def unmark(request: TenantRequest, number: int) -> HttpResponse:
     """Take the mark of spam back."""
-    try:
+    with refusal_told(request, Conflict):
         summary = spam_marking.unmark(request.tenant, number, by=actor_of(request))
-    except Conflict as error:
-        messages.error(request, error.message)
-        return redirect("tickets:spam")
-    told = [_("Ticket #%(number)s is back in the lists, as it was.") % {"number": number}]
-    told += [_("Its sender is not blocked any more.")] if summary.spam_blocks else []
-    messages.success(request, " ".join(told))
-    return redirect("tickets:ticket", number)
+        told = [_("Ticket #%(number)s is back in the lists, as it was.") % {"number": number}]
+        told += [_("Its sender is not blocked any more.")] if summary.spam_blocks else []
+        messages.success(request, " ".join(told))
+        return redirect("tickets:ticket", number)
+    return redirect("tickets:spam")
 
 
 @member(Role.AGENT)

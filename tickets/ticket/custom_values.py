@@ -19,6 +19,7 @@ from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.errors import Invalid
+from portal.web import locales
 
 TEXT_LIMIT: Final = 200  # characters of a text, and of a choice
 DIGITS: Final = 15  # of a number, before the point and behind it together
@@ -98,10 +99,7 @@ def clean(field_id: str, value: Any) -> str:
         return _number(field_id, text)
     if kind is FieldType.DATE:
         return _day(field_id, text)
-    if len(text) > TEXT_LIMIT:
-        problem = _("Use at most %(limit)s characters; this has %(count)s.")
-        raise Invalid(problem % {"limit": TEXT_LIMIT, "count": f"{len(text):,}"}, field=field_id)
-    return text
+    return locales.within(text, TEXT_LIMIT, field_id)
 
 
 def _checked(field_id: str, value: Any) -> str:

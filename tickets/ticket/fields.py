@@ -126,12 +126,12 @@ def title(text: str) -> str:
     stored = plain_text.line(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid(_("A ticket needs a title."), field="title")
-    return _within(stored, TITLE_LIMIT, "title")
+    return locales.within(stored, TITLE_LIMIT, "title")
 
 
 def description(text: str) -> str:
     """Return a description as it is stored, perhaps empty. Raises Invalid where it is too long."""
-    return _within(plain_text.block(text), DESCRIPTION_LIMIT, "description")
+    return locales.within(plain_text.block(text), DESCRIPTION_LIMIT, "description")
 
 
 def comment(text: str) -> str:
@@ -139,16 +139,7 @@ def comment(text: str) -> str:
     stored = plain_text.block(text)
     if not plain_text.has_visible_text(stored):
         raise Invalid(_("Write something first."), field="body")
-    return _within(stored, COMMENT_LIMIT, "body")
-
-
-def _within(text: str, limit: int, field: str) -> str:
-    if len(text) > limit:
-        number = locales.current().number
-        told = {"count": number(len(text)), "limit": number(limit), "over": number(len(text) - limit)}
-        sentence = _("This text has %(count)s characters; %(limit)s are allowed. Shorten it by %(over)s.") % told
-        raise Invalid(sentence, field=field)
-    return text
+    return locales.within(stored, COMMENT_LIMIT, "body")
 
 
 def tag_list(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from portal.web import moments
 from portal.web.access import counted, member, on_get, on_post
 from portal.web.heavy_work import heavy
 from tenants.tenancy.context import Role
-from tenants.tenancy.request import TenantRequest, actor_of
+from tenants.tenancy.request import TenantRequest, actor_of, refusal_told
 from tickets.custom_fields import definitions
 from tickets.desk.changing import TicketState
 from tickets.time_machine import past_tickets, presenters, restoring
@@ -72,7 +72,7 @@ def restore(request: TenantRequest) -> HttpResponse:
     """Ask first, on a page that says what will change, then restore the chosen tickets."""
     tenant, is_listed = request.tenant, "list" in request.POST
     back = presenters.list_url(request.POST.dict())
-    try:
+    with refusal_told(request, Invalid):
         at = moments.moment(request.POST.get("at", ""))
         chosen = [TicketState.parse(text) for text in request.POST.getlist("tickets")]
         restoring.check(chosen)
@@ -85,15 +85,17 @@ def restore(request: TenantRequest) -> HttpResponse:
             form = {"states": [str(s) for s in chosen], "kept": presenters.kept(request.POST.dict()), "back": back}
             return render(request, "tickets/past/restore.html", page | form)
         done = restoring.restore(tenant, chosen, at, by=actor_of(request))
-    except Invalid as error:
-        messages.error(request, error.message)
-        return redirect(back)
-    said, others = presenters.outcome(done, at)
-    is_any = any(one.is_changed for one in done)
-    messages.add_message(request, messages.SUCCESS if is_any else messages.WARNING, said)
-    for sentence in others:
-        messages.warning(request, sentence)
-    return redirect("tickets:ticket", done[0].number) if is_any and len(done) == 1 and not is_listed else redirect(back)
+        said, others = presenters.outcome(done, at)
+        is_any = any(one.is_changed for one in done)
+        messages.add_message(request, messages.SUCCESS if is_any else messages.WARNING, said)
+        for sentence in others:
+            messages.warning(request, sentence)
+        return (
+            redirect("tickets:ticket", done[0].number)
+            if is_any and len(done) == 1 and not is_listed
+            else redirect(back)
+        )
+    return redirect(back)
 
 
 def _number(text: str) -> int | None:
