@@ -195,9 +195,10 @@ def cost_now_and_then(name: str, what: Cost) -> Cost:
 
 
 def own_cost_of(view: Callable[..., Any], method: str) -> Cost | None:
-    """Return what a view declares for a method, None where it declares nothing."""
+    """Return what a view declares for a method, None where it declares nothing. A method that it refuses may take what
+    GET does: the identity is read before, together with what the page needs."""
     declared: dict[str, Cost] = getattr(view, "costs", {})
-    return declared.get("GET" if method == "HEAD" else method, declared.get(ANY))
+    return declared.get("GET" if method == "HEAD" else method, declared.get(ANY, declared.get("GET")))
 
 
 def cost_of_level(view: Callable[..., Any]) -> Cost:
