@@ -5,12 +5,17 @@ tells itself what came back. A mail may have `tags`, a mapping, which SES hands
 back with a bounce: their names and values hold letters, digits, - and _. EMAIL_URL may name a configuration set, by
 which SES tells what bounced: ses://eu-central-1?configuration_set=pooldesk-mail.
 
-Sources: AWS, "Amazon SES API v2: SendEmail" (errors, raw content), "Sending email tags".
+SES is also asked about a domain that mail is to be sent from. Its identity belongs to the account of this installation
+and not to one desk: who may send from it is decided elsewhere.
+
+Sources: AWS, "Amazon SES API v2": SendEmail (errors, raw content), CreateEmailIdentity, GetEmailIdentity; "Sending
+email tags"; "Easy DKIM".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -83,3 +88,34 @@ def client() -> Any:
     return aws_session.client(
         "sesv2", settings.EMAIL_HOST, connect_timeout=_SECONDS, read_timeout=_SECONDS, retries=retries
     )
+
+
+# --- domains that mail is to be sent from ---
+
+
+@dataclass(frozen=True)
+class SendingIdentity:
+    """The identity of a domain at SES: the tokens of its DKIM records, and whether mail may be sent from it."""
+
+    tokens: tuple[str, ...]
+    is_verified: bool
+
+
+def is_used() -> bool:
+    """Tell whether this installation sends by Amazon SES."""
+    return settings.MAIL_TRANSPORT == "portal.mailing.ses_backend.SesEmailBackend"
+
+
+def identity(domain: str) -> SendingIdentity:
+    """Return the identity of a domain, made where there is none. Raises Throttled, Unavailable and Rejected."""
+    ses = client()
+    try:
+        try:
+            told = ses.get_email_identity(EmailIdentity=domain)
+        except ses.exceptions.NotFoundException:
+            ses.create_email_identity(EmailIdentity=domain)
+            told = ses.get_email_identity(EmailIdentity=domain)
+    except (BotoCoreError, ClientError) as error:
+        raise translated(error) from error
+    dkim: dict[str, Any] = told.get("DkimAttributes", {})
+    return SendingIdentity(tuple(dkim.get("Tokens", ())), bool(told.get("VerifiedForSendingStatus")))

@@ -13,7 +13,7 @@ from tests.support import defined
 from tests.support.folding import Follower
 from tests.support.world import World
 from tickets.desk import creating
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 
 pytestmark = pytest.mark.browser
 

@@ -17,7 +17,7 @@ from tests.support.world import World
 from tickets.desk import changing, creating, many, timelines
 from tickets.desk.changing import Wishes
 from tickets.desk.many import TicketEdit
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.groups import agent_changes, assigning, roster
 from tickets.ticket.fields import Status
 

@@ -15,7 +15,7 @@ from tests.support.world import Browser, World
 from tickets.custom_fields import definitions
 from tickets.desk import changing, creating
 from tickets.desk.changing import Wishes
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.groups import roster
 from tickets.ticket.fields import GROUP, Status
 

@@ -41,7 +41,7 @@ from tickets.custom_fields.definitions import Definitions
 from tickets.dashboards.verify_runs import VerifyState
 from tickets.desk import changing, commenting
 from tickets.desk.changing import Wishes
-from tickets.desk_setup import group_names
+from tickets.desk_setup import setup
 from tickets.letters import ledger
 from tickets.letters.stored import digest_of
 from tickets.notices import following
@@ -212,7 +212,7 @@ def test_saved_views_and_definitions_of_fields_and_kinds_keep_them() -> None:
     stored = f'{{"default_kind":"",{fields},"kinds":[{{"colour":"red","id":"kind_1","name":"Fault"}}]}}'
     assert Definitions.parse(stored).text == stored
     groups = '[{"assigns":"skill","colour":"red","id":"group_1","name":"Billing"}]'
-    assert group_names.written(group_names.parsed(groups)) == groups
+    assert setup.written_groups(setup.parsed_groups(groups)) == groups
 
 
 def test_a_dashboard_shows_what_it_knows_of_counts_with_a_newer_one_among_them(world: World) -> None:

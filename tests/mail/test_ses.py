@@ -22,8 +22,8 @@ from delivery.mail import bounces
 from delivery.mail.stored import BOUNCES
 from portal import aws_session
 from portal.errors import Invalid, PortalError, Rejected, Throttled, Unavailable
-from portal.mailing import mail_transport, sending_identities, ses_backend
-from portal.mailing.sending_identities import SendingIdentity
+from portal.mailing import mail_transport, ses_backend
+from portal.mailing.ses_backend import SendingIdentity
 from portal.queueing import sqs_client
 from tenants.sign_in import suppressed_addresses
 from tenants.sign_in.stored import BOUNCED, COMPLAINED
@@ -116,17 +116,17 @@ def test_the_id_that_ses_gives_a_mail_is_handed_back(ses: Any) -> None:
 
 
 def test_a_domain_that_ses_does_not_know_yet_becomes_an_identity(ses: Any) -> None:
-    assert sending_identities.is_asked()
-    first = sending_identities.identity("example.net")
+    assert ses_backend.is_used()
+    first = ses_backend.identity("example.net")
     assert ses_backend.client().get_email_identity(EmailIdentity="example.net")
-    assert sending_identities.identity("example.net") == first
+    assert ses_backend.identity("example.net") == first
 
 
 def test_an_identity_has_the_tokens_of_its_records_and_says_whether_ses_found_them(ses: Any) -> None:
     told = {"DkimAttributes": {"Tokens": ["one", "two"]}, "VerifiedForSendingStatus": True}
     answer = SimpleNamespace(status_code=200), {**told, "ResponseMetadata": {"HTTPStatusCode": 200}}
     ses_backend.client().meta.events.register("before-call.sesv2.GetEmailIdentity", lambda **_: answer)
-    assert sending_identities.identity("example.net") == SendingIdentity(("one", "two"), is_verified=True)
+    assert ses_backend.identity("example.net") == SendingIdentity(("one", "two"), is_verified=True)
 
 
 def test_email_url_chooses_ses_a_region_and_a_configuration_set() -> None:

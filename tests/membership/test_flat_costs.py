@@ -27,7 +27,7 @@ from tests.support.world import Browser, World
 from tickets.articles import sections
 from tickets.desk import changing, commenting, creating
 from tickets.desk.commenting import WrittenComment
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.saved_views import saved_views
 from tickets.ticket.fields import Priority
 from tickets.ticket.stored import entry_reference

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from portal.mailing import sending_identities
-from portal.mailing.sending_identities import SendingIdentity
+from portal.mailing import ses_backend
+from portal.mailing.ses_backend import SendingIdentity
 from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.name_server import NameServer, name_server
@@ -257,8 +257,8 @@ def test_amazon_ses_names_its_records_and_has_the_last_word(
     world: World, alice: Browser, dns: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = SendingIdentity(("one", "two"), is_verified=False)
-    monkeypatch.setattr(sending_identities, "identity", lambda domain: identity)
-    monkeypatch.setattr(sending_identities, "is_asked", lambda: True)
+    monkeypatch.setattr(ses_backend, "identity", lambda domain: identity)
+    monkeypatch.setattr(ses_backend, "is_used", lambda: True)
     choose(alice, f"help@{DOMAIN}")
     prove(world, dns)
     dns.records[f"one._domainkey.{DOMAIN}", "CNAME"] = ["one.dkim.amazonses.com."]

@@ -21,7 +21,7 @@ from tests.support.endpoints import endpoint
 from tests.support.outbox import rows
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating, many, rating, timelines
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.merging import ticket_merging
 from tickets.ready_answers import answer_changes
 from tickets.ready_answers.answer_reading import Given

@@ -12,7 +12,7 @@ from tickets.custom_fields import defining
 from tickets.custom_fields.defining import FieldWishes, KindWishes
 from tickets.custom_fields.definitions import SHOWN, Definitions
 from tickets.desk_setup import setup
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.groups import agent_changes, group_changes
 from tickets.ticket.custom_values import FieldType
 

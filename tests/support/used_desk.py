@@ -76,7 +76,7 @@ from tickets.desk.letter_texts import FromLetter
 from tickets.desk.many import TicketEdit
 from tickets.desk_export import export_job, export_requests
 from tickets.desk_setup import setup
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.groups import agent_changes, assigning, group_changes
 from tickets.isolation_runs import run_job
 from tickets.isolation_runs import run_requests as isolation_requests

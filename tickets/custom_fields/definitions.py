@@ -17,9 +17,8 @@ from django.utils.translation import gettext as _
 from portal.errors import Invalid
 from portal.web import locales
 from tenants.tenancy.context import TenantContext
-from tickets.desk_setup import group_names, setup
-from tickets.desk_setup.group_names import AgentGroup
-from tickets.desk_setup.setup import DeskSetup
+from tickets.desk_setup import setup
+from tickets.desk_setup.setup import AgentGroup, DeskSetup
 from tickets.ticket import custom_values
 from tickets.ticket.custom_values import YES, FieldType
 from tickets.ticket.due_marks import UNTIL_ANSWER
@@ -130,7 +129,7 @@ class Definitions:
             for one in told.get("fields", ())
         )
         kinds = (TicketKind(**_known(TicketKind, one)) for one in told.get("kinds", ()))
-        return cls(tuple(fields), tuple(kinds), told.get("default_kind", NO_KIND), version, group_names.parsed(groups))
+        return cls(tuple(fields), tuple(kinds), told.get("default_kind", NO_KIND), version, setup.parsed_groups(groups))
 
     @property
     def text(self) -> str:
@@ -286,7 +285,7 @@ def of(tenant: TenantContext) -> Definitions:
 
 
 def of_setup(tenant_id: str, stored: DeskSetup) -> Definitions:
-    return _parsed(tenant_id, stored.version, stored.part(PART), stored.part(group_names.PART))
+    return _parsed(tenant_id, stored.version, stored.part(PART), stored.part(setup.GROUPS))
 
 
 @lru_cache(maxsize=512)

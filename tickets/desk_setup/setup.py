@@ -1,4 +1,4 @@
-"""Read the setup of a desk, and change one part of it; and give tags colours, which are such a part.
+"""Read the setup of a desk, and change one part of it; and two such parts: the colours of tags, and the desk's groups.
 
 A page has it from the item that is read with the desk itself (`context.declare_item`), in no round trip more.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
 from tickets.desk_setup.stored import PARTS, ROOM, SETUP, SetupItem, declare_part, pack, unpack
+from tickets.ticket.custom_values import GROUP_ID
 
 NAME: Final = "setup"  # of the item in a context
 CHANGED: Final = gettext_noop("Somebody else has just changed these settings. Please check and try again.")
@@ -159,3 +161,64 @@ declare_part(COLOURS, _is_stored_text)
 
 def _name(hue: str) -> str:
     return COLOUR_NAMES[int(hue)] if hue else "none"
+
+
+# --- groups ---
+
+# Which groups a desk has: their members and the changes of groups are in tickets/groups. A group that was deleted stays
+# here under its id, so that the tickets which had it remain readable.
+GROUPS: Final = "groups"
+
+
+class Assigning(StrEnum):
+    """The way by which tickets of a group get an assignee."""
+
+    HAND = "hand"
+    TURN = "turn"
+    LOAD = "load"
+
+
+@dataclass(frozen=True)
+class AgentGroup:
+    """A group of agents. New tickets for which no group is given come into the default one.
+
+    `assigns` is an Assigning, or a word of a newer version, which is as HAND here; `more` is what a newer version has
+    stored of it, and is written back as it is.
+    """
+
+    id: str
+    name: str
+    assigns: str = Assigning.HAND.value
+    is_default: bool = False
+    is_archived: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@lru_cache(maxsize=512)
+def parsed_groups(text: str) -> tuple[AgentGroup, ...]:
+    """Read what `written_groups` wrote, "" for nothing. Raises ValueError, TypeError or KeyError for anything else."""
+    names = AgentGroup.__dataclass_fields__.keys() - {"more"}
+    return tuple(
+        AgentGroup(
+            **{name: value for name, value in one.items() if name in names},
+            more={name: value for name, value in one.items() if name not in names},
+        )
+        for one in (json.loads(text) if text else ())
+    )
+
+
+def written_groups(groups: Iterable[AgentGroup]) -> str:
+    told = [
+        {"id": one.id, "name": one.name, "assigns": one.assigns, **one.more}
+        | {name: True for name in ("is_default", "is_archived") if getattr(one, name)}
+        for one in groups
+    ]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True) if told else ""
+
+
+def _are_stored_groups(text: str) -> bool:
+    """Tell whether a text is one that `written_groups` wrote: for rows that are brought in."""
+    return all(GROUP_ID.match(one.id) and isinstance(one.name, str) for one in parsed_groups(text))
+
+
+declare_part(GROUPS, _are_stored_groups)

@@ -41,8 +41,8 @@ class SetupItem(Item):
     """The setup of a desk; missing while nobody has changed anything. `version` grows with each change.
 
     Every other attribute is one part: a text, compressed by `pack`, missing where the part is empty. `custom_fields`
-    is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` is of `setup.py`, and `groups` is that
-    of `group_names.py`. `sla` names the version of the targets that holds: tickets/sla/policy_versions.py.
+    is that of tickets/custom_fields, with the kinds of tickets, `tag_colours` and `groups` are of `setup.py`.
+    `sla` names the version of the targets that holds: tickets/sla/policy_versions.py.
     """
 
     table = SETUPS

@@ -28,7 +28,7 @@ from portal.schema import keys
 from tenants.membership import members
 from tenants.tenancy.context import Role, TenantContext
 from tickets.custom_fields import definitions
-from tickets.desk_setup.group_names import Assigning
+from tickets.desk_setup.setup import Assigning
 from tickets.groups import roster
 from tickets.groups.roster import Roster, Turns
 from tickets.groups.stored import TURNS, TurnsItem

@@ -10,7 +10,7 @@ from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
 from tenants.membership.forms import OfferedMembers, TypedMembersField
-from tickets.desk_setup.group_names import AgentGroup, Assigning
+from tickets.desk_setup.setup import AgentGroup, Assigning
 from tickets.groups.agent_changes import MEMBERS_LIMIT
 from tickets.groups.group_changes import NAME_LIMIT
 from tickets.groups.roster import Agent

@@ -18,9 +18,8 @@ from portal.web import locales
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields.definitions import operator_word
-from tickets.desk_setup import group_names, setup
-from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
-from tickets.desk_setup.setup import CHANGED
+from tickets.desk_setup import setup
+from tickets.desk_setup.setup import CHANGED, GROUPS, AgentGroup, Assigning
 from tickets.ticket.custom_values import MOST_IDS
 
 GROUPS_LIMIT: Final = 30  # groups of a desk that are in use
@@ -106,14 +105,14 @@ def _change(tenant: TenantContext, changed: Callable[[Groups], Groups], *, versi
     seen = setup.read(tenant)
     if seen.version != version:
         raise Conflict(_(CHANGED))
-    before = group_names.parsed(seen.part(PART))
+    before = setup.parsed_groups(seen.part(GROUPS))
     after = changed(before)
     if after == before:
         return
     told = [{f"group {one.id}": _told(one) for one in groups} for groups in (before, after)]
     names = [name for name in told[1] if told[0].get(name) != told[1][name]]
     rows = [{name: one.get(name, "") for name in names} for one in told]
-    setup.change(tenant, PART, group_names.written(after), seen=seen, by=by, told=(rows[0], rows[1]))
+    setup.change(tenant, GROUPS, setup.written_groups(after), seen=seen, by=by, told=(rows[0], rows[1]))
 
 
 def _name(typed: str, others: Groups | list[AgentGroup]) -> str:

@@ -27,8 +27,8 @@ from tickets.custom_fields import definitions
 from tickets.desk import lists
 from tickets.desk.filters import TicketFilter
 from tickets.desk.ticket_presenters import queue_url
-from tickets.desk_setup import group_names, setup
-from tickets.desk_setup.group_names import PART, AgentGroup, Assigning
+from tickets.desk_setup import setup
+from tickets.desk_setup.setup import GROUPS, AgentGroup, Assigning
 from tickets.groups import agent_changes, group_changes, roster
 from tickets.groups.agent_changes import MEMBERS_LIMIT
 from tickets.groups.forms import WAYS, AvailabilityForm, GroupForm
@@ -52,7 +52,7 @@ def _read(request: TenantRequest, *named: str) -> tuple[tuple[AgentGroup, ...], 
     ]
     seen, found, known, *others = fan_out(reads)
     known = replace(known, people=tuple({one.id: one for one in (*known.people, *filter(None, others))}.values()))
-    groups = tuple(one for one in group_names.parsed(seen.part(PART)) if not one.is_archived)
+    groups = tuple(one for one in setup.parsed_groups(seen.part(GROUPS)) if not one.is_archived)
     return groups, seen.version, found, known
 
 

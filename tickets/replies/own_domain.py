@@ -26,8 +26,8 @@ from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.errors import Invalid, PortalError
-from portal.mailing import sending_identities
-from portal.mailing.sending_identities import SendingIdentity
+from portal.mailing import ses_backend
+from portal.mailing.ses_backend import SendingIdentity
 from portal.schema import keys
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
@@ -95,7 +95,7 @@ def _tokens(settings: MailSettings) -> list[str]:
 def unchecked() -> list[str]:
     """Say what this installation cannot check, so that nobody takes a page of ticks for more than it is."""
     found = [_("Whether the mail servers of your customers take the letters: each decides for itself.")]
-    if not sending_identities.is_asked():
+    if not ses_backend.is_used():
         found.insert(
             0,
             _(
@@ -165,9 +165,9 @@ def _findings(tenant_id: str, domain: str) -> dict[str, str]:
         "dmarc": partial(_dmarc, domain),
     }
     found: dict[str, str] = {}
-    if sending_identities.is_asked():
+    if ses_backend.is_used():
         try:
-            identity = sending_identities.identity(domain)
+            identity = ses_backend.identity(domain)
             found["ses tokens"] = " ".join(identity.tokens)
             found["ses"] = _by_ses(identity)
             looks |= {f"dkim {token}": partial(_dkim, domain, token) for token in identity.tokens}
