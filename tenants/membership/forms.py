@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Final, Self
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -25,6 +25,7 @@ from portal import clock, plain_text
 from portal.schema import keys
 from portal.web import locales
 from tenants.membership import invitations, members, own_profile
+from tenants.membership.mail_choices import Choices, MailKind
 from tenants.membership.members import AtHand, ListedMember
 from tenants.sign_in import accounts
 from tenants.sign_in.stored import folded
@@ -289,6 +290,39 @@ class ProfileForm(forms.Form):
     def clean_language(self) -> str:
         chosen: str = self.cleaned_data["language"]
         return "" if chosen == accounts.DESK else chosen
+
+
+class NewsForm(forms.Form):
+    """Take of what a desk tells a member: of each kind in the inbox and by mail, and when mail is sent."""
+
+    WAYS: Final = ("notice", "mail")
+
+    digest = forms.ChoiceField(label=gettext_lazy("Send me mail"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        hours = [(str(hour), _("Once a day, at %(hour)s:00") % {"hour": f"{hour:02}"}) for hour in range(24)]
+        at_once = ("", _("At once: one mail for each minute with news"))
+        self.fields["digest"].choices = [at_once, *hours]  # type: ignore[attr-defined]  # a ChoiceField
+        self.fields |= {f"{way}_{kind}": forms.BooleanField(required=False) for way in self.WAYS for kind in MailKind}
+        for field in self.fields.values():
+            field.show_hidden_initial = True
+
+    @classmethod
+    def of(cls, chosen: Choices) -> Self:
+        """Make the form of what a member has chosen."""
+        digest = "" if chosen.digest_hour is None else str(chosen.digest_hour)
+        refused = {"notice": chosen.unwanted_notices, "mail": chosen.unwanted_mail}
+        wanted = {f"{way}_{kind}": kind not in refused[way] for way in cls.WAYS for kind in MailKind}
+        return cls(initial={"digest": digest, **wanted})
+
+    @property
+    def rows(self) -> list[tuple[MailKind, forms.BoundField, forms.BoundField]]:
+        return [(kind, self[f"notice_{kind}"], self[f"mail_{kind}"]) for kind in MailKind]
+
+    def wanted(self, way: str) -> set[MailKind]:
+        """Return the kinds that are wanted in this way, when the form is valid."""
+        return {kind for kind in MailKind if self.cleaned_data[f"{way}_{kind}"]}
 
 
 class SignatureForm(forms.Form):

@@ -16,9 +16,9 @@ from portal import clock
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import moments
 from portal.web.access import in_person, member, on_get, on_post
+from portal.web.conflicts import put_on_stored
 from tenants.membership import mail_choices, member_changes, members, past_roster
-from tenants.membership.forms import RoleForm
-from tenants.membership.mail_choices import MailKind
+from tenants.membership.forms import NewsForm, RoleForm
 from tenants.membership.members import AtHand
 from tenants.membership.past_roster import RestoredMember
 from tenants.tenancy.context import MEMBER_ROLES, Role
@@ -133,32 +133,25 @@ def leave(request: TenantRequest) -> HttpResponse:
 @in_person
 @member(Role.VIEWER)
 @on_get(get="member", trips=1, reads=2)
-@on_post(write="member", trips=3, writes=2)
+@on_post(get="member", write="member", trips=4, reads=2, writes=2)
 def mail_choices_page(request: TenantRequest) -> HttpResponse:
     """Show of what the person is told by this desk, and save what they choose. The profile loads the same
     form after itself."""
     tenant = request.tenant
-    if request.method != "POST":
-        chosen = mail_choices.chosen(tenant.repository, tenant.user_id)
-        kinds = [
-            {
-                "value": kind.value,
-                "label": kind.label,
-                "by_mail": kind not in chosen.unwanted_mail,
-                "in_inbox": kind not in chosen.unwanted_notices,
-            }
-            for kind in MailKind
-        ]
-        page = {"mail_kinds": kinds, "digest_hour": chosen.digest_hour, "hours": range(24)}
-        return render(request, "tenants/mail_choices.html", page)
-    mail, notices = ({kind for kind in MailKind if kind.value in request.POST.getlist(of)} for of in ("kind", "notice"))
-    hour = request.POST.get("digest")
-    if hour is None:  # from a page of a former version, which asked for mail alone
-        notices = set(MailKind)
-    digest_hour = int(hour) if hour and hour in map(str, range(24)) else None
-    mail_choices.choose(tenant.repository, tenant.user_id, mail, notices, digest_hour)
-    messages.success(request, _("Your choices for %(desk)s are saved.") % {"desk": tenant.name})
-    return redirect("tenants:profile")
+    form = stored = NewsForm.of(mail_choices.chosen(tenant.repository, tenant.user_id))
+    if request.method == "POST":
+        if "initial-digest" not in request.POST:  # cut off, or from a page of a former version
+            raise Invalid(_("This change is incomplete. Reload the page and try again."))
+        form = NewsForm(request.POST)
+        is_stale = put_on_stored(form, stored)
+        if form.is_valid():
+            hour = form.cleaned_data["digest"]
+            mail, notices = form.wanted("mail"), form.wanted("notice")
+            mail_choices.choose(tenant.repository, tenant.user_id, mail, notices, int(hour) if hour else None)
+            messages.success(request, _("Your choices for %(desk)s are saved.") % {"desk": tenant.name})
+            return redirect("tenants:profile")
+        return render(request, "tenants/mail_choices.html", {"form": form}, status=409 if is_stale else 422)
+    return render(request, "tenants/mail_choices.html", {"form": form})
 
 
 def _back_with(request: TenantRequest, error: Conflict | Forbidden | Invalid) -> HttpResponse:

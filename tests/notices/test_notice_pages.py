@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tenants.audit_trail.recording import SYSTEM
@@ -136,13 +134,39 @@ def test_the_link_of_somebody_who_left_does_nothing(desk: World) -> None:
 def test_the_profile_leads_to_the_choices_of_each_desk(desk: World) -> None:
     alice = desk.browser("alice", "acme")
     assert "/acme/desk/mail/" in alice.get("/account/profile/").content.decode()
-    page = alice.get("/desk/mail/").content.decode()
-    assert len(re.findall(r'name="kind" value="\w+" checked', page)) == len(MailKind)
-    alice.send("/desk/mail/", {"kind": ["mentioned", "of no such kind"]})
-    page = alice.get("/desk/mail/").content.decode()
-    assert re.findall(r'name="kind" value="(\w+)" checked', page) == ["mentioned"]
+    form = shown(alice)
+    assert [form[f"mail_{kind}"] for kind in MailKind] == ["on"] * len(MailKind)
+    kept = {name: value for name, value in form.items() if name == "mail_mentioned" or not name.startswith("mail_")}
+    alice.send("/desk/mail/", kept)
+    assert [name for name in shown(alice) if name.startswith("mail_")] == ["mail_mentioned"]
+    assert alice.send("/desk/mail/", {"mail_mentioned": "on"}).status_code == 400, "cut off"
     globex = desk.context("alice", "globex")
     assert mail_choices.chosen(globex.repository, globex.user_id).unwanted_mail == set()
+
+
+def shown(browser: Browser) -> dict[str, str]:
+    """Return what the form of choices sends as it is shown."""
+    page = browser.get("/desk/mail/").context["form"]
+    form = {page.add_initial_prefix(name): str(page.initial[name]) for name in page.fields}
+    return form | {name: "on" if value is True else value for name, value in page.initial.items() if value is not False}
+
+
+def test_of_two_tabs_each_changes_only_its_own_choices_and_nothing_is_replaced_unseen(desk: World) -> None:
+    bob, acme = desk.browser("bob"), desk.context("bob", "acme")
+    first, second = shown(bob), shown(bob)
+    del first["mail_mentioned"]
+    del second["notice_rated"]
+    assert bob.send("/desk/mail/", first | {"digest": "7"}).status_code == 302
+    assert bob.send("/desk/mail/", second).status_code == 302
+    found = mail_choices.chosen(acme.repository, acme.user_id)
+    assert (found.unwanted_mail, found.unwanted_notices, found.digest_hour) == (
+        {MailKind.MENTIONED},
+        {MailKind.RATED},
+        7,
+    )
+    answer = bob.send("/desk/mail/", second | {"digest": "9"})
+    assert (answer.status_code, "Stored now: Once a day, at 07:00" in answer.content.decode()) == (409, True)
+    assert mail_choices.chosen(acme.repository, acme.user_id).digest_hour == 7
 
 
 def test_choices_survive_another_role_and_end_with_the_membership(desk: World) -> None:

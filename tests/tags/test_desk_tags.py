@@ -138,6 +138,17 @@ def test_a_coloured_tag_is_a_coloured_chip_in_lists_tickets_searches_and_on_the_
     assert browser.send("/tickets/tags/edit/", {"tag": "printer", "act": "colour", "colour": "9"}).status_code == 422
 
 
+def test_a_colour_that_another_tab_has_given_meanwhile_is_shown_before_it_is_replaced(
+    browser: Browser, alice: TenantContext, follower: Follower
+) -> None:
+    setup.change_colours(alice, {"printer": "3"}, by=BY)
+    sent = {"tag": "printer", "act": "colour", "colour": "2", "initial-colour": ""}
+    page = browser.send("/tickets/tags/edit/", sent)
+    assert (page.status_code, "Stored now:" in page.content.decode()) == (409, True)
+    assert (colour(alice, "printer"), 'name="initial-colour" value="3"' in page.content.decode()) == ("3", True)
+    assert browser.send("/tickets/tags/edit/", sent | {"initial-colour": "3"}).status_code == 302
+
+
 def test_colours_are_few_and_known(alice: TenantContext) -> None:
     with pytest.raises(Invalid):
         setup.change_colours(alice, {"printer": "12"}, by=BY)

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
+from portal.web.conflicts import put_on_stored
 from tenants.tenancy.context import Role
 from tenants.tenancy.request import TenantRequest, actor_of
 from tickets.bulk_jobs import bulk_requests
@@ -50,6 +51,7 @@ class ColourForm(forms.Form):
         required=False,
         choices=COLOURS,
         widget=forms.RadioSelect,
+        show_hidden_initial=True,
     )
 
 
@@ -90,12 +92,13 @@ def edit_tag(request: TenantRequest) -> HttpResponse:
     except Invalid as error:
         messages.error(request, error.message)
         return redirect("tickets:tags")
-    renaming, colouring = RenameTagForm(), ColourForm(initial={"colour": setup.colours_of(request.tenant).get(tag, "")})
-    status = 200
+    stored = ColourForm(initial={"colour": setup.colours_of(request.tenant).get(tag, "")})
+    renaming, colouring, status = RenameTagForm(), stored, 200
     if request.method == "POST":
         act = request.POST.get("act", "")
         renaming = RenameTagForm(request.POST) if act == "rename" else renaming
         colouring = ColourForm(request.POST) if act == "colour" else colouring
+        is_stale = colouring.is_bound and put_on_stored(colouring, stored)
         try:
             if done := _act(request, tag, act, renaming, colouring):
                 return done
@@ -105,13 +108,14 @@ def edit_tag(request: TenantRequest) -> HttpResponse:
                 form.add_error("to" if getattr(error, "field", "") == "to" else None, error.message)
             else:
                 messages.error(request, error.message)
-        status = 422
+        status = 409 if is_stale else 422
     context: dict[str, Any] = {
         "tag": tag,
         "hue": setup.colours_of(request.tenant).get(tag, ""),
         "list_url": ticket_presenters.queue_url(status="any", tag=tag),
         "form": renaming if renaming.is_bound else colouring,
         "renaming": renaming,
+        "colouring": colouring,
         "colours": [
             {"value": value, "label": label, "is_now": str(colouring["colour"].value() or "") == value}
             for value, label in COLOURS
