@@ -142,7 +142,7 @@ def pause(request: TenantRequest, endpoint: str) -> HttpResponse:
         stored = presenters.endpoint(endpoints.find(request.tenant.repository, endpoint))
         return render(request, "webhooks/pause.html", {"endpoint": stored})
     return _acted(
-        request, partial(endpoints.pause, endpoint_id=endpoint, by=actor_of(request)), "Paused.", _at(endpoint)
+        request, partial(endpoints.pause, endpoint_id=endpoint, by=actor_of(request)), _("Paused."), _at(endpoint)
     )
 
 

@@ -13,10 +13,11 @@ document.addEventListener("click", (event) => {
   for (const menu of openMenus()) if (!menu.contains(event.target)) closeMenu(menu);
 });
 
-// A link of a row that is shown as a panel has been chosen: what it loads into the page comes behind the panel.
+// A link of a row that is shown as a panel has been chosen: what it loads into the page comes behind the panel. Browsers
+// without panels show the row.
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("[popover]:popover-open > a");
-  if (link) link.parentElement.hidePopover();
+  const row = event.target.closest("[popover] > a")?.parentElement;
+  if (row?.hidePopover && row.matches(":popover-open")) row.hidePopover();
 });
 
 document.addEventListener("focusout", (event) => {
@@ -43,9 +44,19 @@ document.addEventListener("keydown", (event) => {
 
 // The search box of an open menu is what the person wants next, unless focus would raise a keyboard over the list.
 const typesByHand = matchMedia("(hover: hover)");
+let replaced = null;  // what had the focus in a menu and makes room for what is loaded
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const had = document.activeElement;
+  replaced = event.detail.target?.contains(had) && had.closest("details.menu[open]") ? had : null;
+});
 document.addEventListener("htmx:afterSettle", (event) => {
   const menu = event.detail.elt.closest?.("details.menu[open]");
-  if (menu && typesByHand.matches && document.activeElement === menu.querySelector("summary")) menu.querySelector("[data-filter]")?.focus();
+  if (!menu) return;
+  const isLost = replaced && !replaced.isConnected;
+  replaced = null;
+  const box = typesByHand.matches && menu.querySelector("[data-filter]");
+  if (isLost) (box || menu.querySelector("[data-option]"))?.focus();
+  else if (box && document.activeElement === menu.querySelector("summary")) box.focus();
 });
 
 // A panel must fit into the window: it opens upwards when there is more room above, and scrolls inside what is there.

@@ -22,6 +22,7 @@ from portal.dynamo.paging import Pager
 from portal.dynamo.store import Page, Store, all_pages
 from portal.errors import Invalid
 from portal.schema import keys
+from portal.web.locales import declare_stored, stored_text
 from tenants.audit_trail.erased_people import NOBODY, ErasedPeople
 from tenants.audit_trail.recording import AuditAction, sentence_of
 from tenants.audit_trail.stored import (
@@ -191,6 +192,15 @@ _CODES: Final = {
     ("result", "refused"): gettext_noop("nothing to be said"),
     ("result", "cancelled"): gettext_noop("stopped"),
 }
+# The names of values that are words or sentences of ours, which entries keep in English.
+_WORDED: Final = ("role", "status", "priority", "ticket priority", "visibility", "assignee", "because", "text")
+for word in (
+    *(gettext_noop("viewer"), gettext_noop("agent"), gettext_noop("admin"), gettext_noop("auditor")),
+    *(gettext_noop("active"), gettext_noop("suspended"), gettext_noop("closing"), gettext_noop("purging")),
+    *(gettext_noop("public"), gettext_noop("desk"), gettext_noop("me"), gettext_noop("already a member")),
+    gettext_noop("%(count)s characters"),
+):
+    declare_stored(word)
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
 
 
@@ -262,6 +272,8 @@ def _name(stored: str) -> str:
 def _said(name: str, values: dict[str, str]) -> str:
     value = values.get(name, "")
     known = (name.replace("_", " "), value)
+    if known[0] in _WORDED:
+        return stored_text(value)
     return _(_CODES[known]) if known in _CODES else value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -266,3 +267,33 @@ def test_the_name_of_a_changed_value_is_in_the_readers_language_also_in_rows_of_
     for language, said in (("en", english), ("de", german)):
         page = alice.get(PAGE, HTTP_ACCEPT_LANGUAGE=language)
         assert f'<span class="desk-change break">{said}: <del' in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "german"),
+    [
+        ("role", "agent", "Agent"),
+        ("role", "owner", "Inhaber"),
+        ("status", "open", "offen"),
+        ("ticket_priority", "urgent", "dringend"),
+        ("visibility", "public", "öffentlich"),
+        ("text", "1,310 characters", "1,310 Zeichen"),
+        ("because", "already a member", "schon Mitglied"),
+        ("name", "open", "open"),
+    ],
+)
+def test_values_that_are_words_of_ours_are_in_the_readers_language_and_names_that_people_gave_are_not(
+    world: World, name: str, stored: str, german: str
+) -> None:
+    happen(world, 1, before={}, after={name: stored})
+    alice = world.browser("alice", "acme")
+    for language, said in (("en", stored), ("de", german)):
+        page = alice.get(PAGE, HTTP_ACCEPT_LANGUAGE=language).content.decode()
+        assert f'<ins translate="no">{said}</ins>' in page.replace("<wbr>", "")
+
+
+def test_each_entry_says_its_moment_once(world: World) -> None:
+    happen(world, 1)
+    page = world.browser("alice", "acme").get(PAGE).content.decode()
+    rows = re.findall(r"<tr>\s*<td>(.*?)</tr>", page, re.DOTALL)
+    assert [row.count("<time") for row in rows] == [1] * len(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from portal import clock
 from tenants.audit_trail.recording import SYSTEM
@@ -524,3 +524,38 @@ def test_focus_stays_on_the_box_of_a_checklist_that_is_ticked(page: Page, world:
         page.keyboard.press("Space")
         expect(box).to_be_checked()
         expect(box).to_be_focused()
+
+
+@pytest.mark.parametrize(("place", "menu"), [("/tickets/", "#people-menu"), ("/tickets/1/", "#assign-menu")])
+def test_who_walks_into_the_list_of_people_before_it_is_loaded_finds_the_focus_on_its_first_person(
+    page: Page, place: str, menu: str
+) -> None:
+    page.goto(place)
+    with page.expect_response(lambda answer: "people" in answer.url or "assign" in answer.url):
+        page.locator(f"{menu} summary").focus()
+        press(page, "Enter", "ArrowDown")
+    expect(page.locator(f"{menu} li:first-child [data-option]")).to_be_focused()
+    expect(page.locator(menu)).to_have_attribute("open", "")
+
+
+def test_where_the_browser_knows_no_panels_a_phone_shows_the_rows_and_their_links_lead_on(
+    world: World, person: NewPage
+) -> None:
+    page = person("bob", viewport={"width": 390, "height": 844})
+    gone = "for (const name of ['popover', 'showPopover', 'hidePopover']) delete HTMLElement.prototype[name];"
+    page.add_init_script(gone)
+
+    def without_panels(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace(":popover-open", ":unknown"))
+
+    page.route("**/*.css", without_panels)
+    page.route(
+        "**/tickets/", lambda route: route.fulfill(body=route.fetch().text().replace(" popover ", " data-none "))
+    )
+    page.goto("/tickets/")
+    expect(page.locator("#status-tabs a").last).to_be_visible()
+    expect(page.locator(".chooser").first).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_role("link", name="Unassigned").click()
+    expect(page.locator("#assignee-tabs [aria-current]")).to_have_text("Unassigned")

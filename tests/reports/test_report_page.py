@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from datetime import datetime
 from typing import Any
@@ -85,6 +86,14 @@ def test_events_count_in_the_month_in_which_they_happened(owner: Browser) -> Non
 )
 def test_a_month_is_told_by_each_scope(owner: Browser, by: str, expected: dict[str, tuple[int, ...]]) -> None:
     assert rows(page(owner, month=OCTOBER, by=by)) == expected
+
+
+def test_no_two_columns_of_a_table_have_one_name(owner: Browser) -> None:
+    tables = re.findall(r"<thead>.*?</thead>", page(owner, by="tag", month="2026-10").content.decode(), re.DOTALL)
+    assert tables
+    for heads in tables:
+        names = re.findall(r"<th[^>]*>(.+?)</th>", heads)
+        assert len(names) == len({*names}), names
 
 
 def test_of_one_value_all_months_are_told(owner: Browser) -> None:

@@ -153,6 +153,13 @@ def test_a_test_goes_through_the_outbox_to_this_endpoint_alone(world: World, rec
     assert receiver.connections == 1
 
 
+def test_what_the_page_says_after_a_pause_is_in_the_readers_language(world: World) -> None:
+    item, _ = endpoint(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    page = alice.send(at(item, "pause/"), {}, follow=True, HTTP_ACCEPT_LANGUAGE="de")
+    assert [str(message) for message in page.context["messages"]] == ["Pausiert."]
+
+
 def test_a_paused_endpoint_is_sent_no_test_and_nothing_again(world: World, receiver: Receiver) -> None:
     item = told(world, receiver, 1)
     browser = world.browser("alice", "acme")
