@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tenants.audit_trail.recording import SYSTEM
-from tests.browser.conftest import NewPage, Witness, sign_in
+from tests.browser.conftest import NewPage, Witness
 from tests.browser.page_audit import audit_all
 from tests.public_form.conftest import open_form
 from tests.support.articles import published
@@ -80,28 +80,6 @@ def test_guests_are_offered_articles_while_they_write(desk: World, browse: NewPa
     expect(link).to_be_visible()
     page.get_by_label("Subject").fill("Elephants")
     expect(link).to_have_count(0)
-
-
-def test_articles_are_worked_with_without_javascript(desk: World, browse: NewPage, witness: Witness) -> None:
-    witness.accepts(422)
-    open_form(desk)
-    page = browse(java_script_enabled=False)
-    page.goto("/forms/acme/")
-    page.get_by_label("Subject").fill("I forgot my password")
-    page.get_by_role("button", name="Send").click()
-    page.get_by_role("link", name="Reset your password").wait_for()
-    sign_in(page, "bob@example.com")
-    page.goto("/acme/tickets/1/")
-    page.get_by_role("link", name="Articles that may answer this").click()
-    expect(page.get_by_role("heading", name="Articles that may answer this")).to_be_visible()
-    page.goto("/acme/articles/")
-    page.get_by_role("link", name="Write an article").click()
-    page.get_by_label("Title").fill("Hours")
-    page.get_by_label("Text").fill("Nine to *five*")
-    page.get_by_role("button", name="Preview").click()
-    expect(page.locator("em")).to_have_text("five")
-    page.get_by_role("button", name="Publish").click()
-    expect(page.get_by_role("heading", name="Hours")).to_be_visible()
 
 
 def test_all_pages_of_articles_fit_every_window(desk: World, person: NewPage, witness: Witness) -> None:

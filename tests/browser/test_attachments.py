@@ -118,11 +118,7 @@ def test_a_page_with_files_is_accessible(page: Page) -> None:
     expect(page.locator(".entry .file")).to_have_count(1)
     page.locator("input[type=file]").set_input_files({"name": "next.png", "mimeType": "image/png", "buffer": PNG})
     expect(page.locator("#reply .file")).to_contain_text("attached")
-    found = page_audit.audit_all(page, "a ticket with files")
-    page.set_extra_http_headers({"Accept-Language": "de"})
-    page.reload()
-    expect(page.locator("html")).to_have_attribute("lang", "de")
-    assert found + page_audit.audit_all(page, "a ticket with files, de") == []
+    assert page_audit.audit_all(page, "a ticket with files") == []
 
 
 def test_a_picture_is_shown_small_and_leads_to_its_file(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Names behind an "@" in a comment: chosen by keys or a pointer, and typed in full without a script."""
+"""Names behind an "@" in a comment, chosen by keys or a pointer."""
 
 from __future__ import annotations
 
@@ -94,13 +94,3 @@ def test_a_ticket_is_followed_and_muted_by_keys_and_the_focus_stays_near(page: P
     page.keyboard.press("Enter")
     expect(page.get_by_text("You muted this ticket.")).to_be_visible()
     expect(page.locator("#prop-mail:focus, #follow:focus, #mute:focus")).to_have_count(1)
-
-
-def test_without_a_script_a_ticket_is_followed_and_a_name_typed_in_full(person: NewPage, world: World) -> None:
-    page = person("bob", java_script_enabled=False)
-    page.goto("/tickets/1/")
-    page.locator("#follow").click()
-    expect(page.get_by_text("You follow this ticket.").first).to_be_visible()
-    text(page).fill("Ask @Vera Example.")
-    page.locator("#comment-send").click()
-    expect(page.locator("#activity")).to_contain_text("Ask @Vera Example.")

@@ -1,4 +1,4 @@
-"""Signing in by a browser: passkeys with Chromium's virtual authenticator, and a link for a new password."""
+"""Signing in by a browser: passkeys with Chromium's virtual authenticator, and the pages of second factors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tenants.lifecycle import desk_settings
 from tests.browser.conftest import NewPage, Witness, sign_in
 from tests.browser.page_audit import audit
 from tests.support.factors import code, give_app
-from tests.support.mailing import letter_to
 from tests.support.world import PASSWORD, World
 
 pytestmark = pytest.mark.browser
@@ -149,21 +148,3 @@ def test_the_pages_of_second_factors(world: World, person: NewPage, browse: NewP
     look(stranger, "second step")
     look(person("vera", "acme"), "led to security", "/tickets/")
     assert not found
-
-
-def test_bob_forgets_his_password_and_chooses_a_new_one(world: World, browse: NewPage) -> None:
-    page = browse()
-    page.goto("/password/reset/")
-    page.get_by_label("E-mail").fill("bob@example.com")
-    page.get_by_role("button", name="Send the link").click()
-    text = letter_to("bob@example.com").get_body(("plain",))
-    assert text is not None
-    link = re.search(r"http\S+/password/reset/\S+", text.get_content())
-    assert link is not None
-    page.goto(link[0])
-    page.get_by_label("New password", exact=True).fill("hay stack of needles")
-    page.get_by_label("Confirm password", exact=True).fill("hay stack of needles")
-    page.get_by_role("button", name="Save the new password").click()
-    expect(page.locator("#messages")).to_contain_text("Your password is changed.")
-    sign_in(page, "bob@example.com", "hay stack of needles")
-    expect(page.locator("#switcher .tenant-name")).to_have_text("Acme")
