@@ -1,8 +1,8 @@
-"""Fill tenants with tickets as the rules write them, in parallel batches. Existing data stays.
+"""Fill a tenant with tickets as the rules write them, in parallel batches.
 
 Texts follow from a ticket's distance from the newest, not from its number, so that the same row of a list is as long
-in every tenant: what differs between sizes is then the number of tickets, and a digit or two of their numbers. Lists
-read the pending tickets, and every measured write touches open and closed ones: so each run lists the same rows.
+in a tenant of any size. Lists read the pending tickets, and every measured write touches open and closed ones: so each
+run lists the same rows.
 """
 
 from __future__ import annotations
@@ -13,28 +13,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Final
 
-from benchmarks.stack import SMALLEST, BenchmarkError
+from benchmarks.stack import MOST_AT_ONCE, SMALLEST, BenchmarkError
 from portal import clock
-from portal.dynamo import client, provisioning
+from portal.dynamo import provisioning
 from portal.dynamo.client import Item, fan_out
 from portal.dynamo.store import chunked
-from portal.errors import NotFound
-from portal.schema import registry
 from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.sign_in import accounts
 from tenants.sign_in.accounts import User
-from tenants.tenancy import tenant_directory
 from tenants.tenancy.context import TenantContext, enter
 from tickets.desk.changing import TicketState
 from tickets.desk.history import History, PastEntry, changed, collection, opened
 from tickets.ticket import stored
 from tickets.ticket.fields import Priority, Status
-from tickets.ticket.stored import ActivityItem, CounterItem, DetailItem, SummaryItem
+from tickets.ticket.stored import CounterItem, SummaryItem
 
+SLUG: Final = "bench"
 EMAIL: Final = "measured@example.com"
 NAME: Final = "Mara Measured"
 MINE: Final = 8
@@ -44,9 +41,8 @@ BULK: Final = 40
 _TALKED: Final = 120
 _ON_TOP: Final = 400  # the newest tickets are all pending, so that a small tenant too has its second page
 _COMMENTED_ROWS: Final = 240
-_VERSION: Final = 2  # grows when this module writes something else
 _BLOCK, _PARALLEL = 250, 4  # tickets of a block, and blocks on their way at the same time
-# The newest tickets are spread over a little more than the days of a dashboard, alike in every tenant.
+# The newest tickets are spread over a little more than the days of a dashboard.
 _APART: Final = timedelta(minutes=149)
 _LONG_BEFORE: Final = timedelta(days=120)
 
@@ -70,11 +66,15 @@ _TALK: Final = (
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The numbers of a tenant with `size` tickets, the oldest first: mine, discussed, to be commented, in groups
-    that are closed together, and all others."""
+class Filled:
+    """A tenant of `size` tickets that is ready to be measured.
+
+    Its numbers, the oldest first, are mine, discussed, to be commented, in groups that are closed together, and others.
+    """
 
     size: int
+    context: TenantContext
+    made_at: datetime
 
     @cached_property
     def mine(self) -> range:
@@ -91,45 +91,17 @@ class Layout:
     @cached_property
     def groups(self) -> list[range]:
         first = self.commented.stop
-        return [range(first + i * BULK, first + (i + 1) * BULK) for i in range(min(8, self.size // 100))]
+        return [range(first + i * BULK, first + (i + 1) * BULK) for i in range(min(MOST_AT_ONCE, self.size // 100))]
 
     @cached_property
     def others(self) -> range:
         return range(self.groups[-1].stop, self.size + 1)
 
-    def pending(self, number: int) -> bool:
+    def is_pending(self, number: int) -> bool:
         """Tell whether a ticket is pending: `mine`, and of `others` all near the top, every second further down."""
         if number in self.others:
             return self.size - number < _ON_TOP or number % 2 == 0
         return number in self.mine
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A tenant that is ready to be measured."""
-
-    slug: str
-    size: int
-    shards: int
-    context: TenantContext
-    made_at: datetime
-
-    @cached_property
-    def layout(self) -> Layout:
-        return Layout(self.size)
-
-    @property
-    def label(self) -> str:
-        return f"{self.size:,}" + (f" in {self.shards} shards" if self.shards > 1 else "")
-
-    def address(self, path: str) -> str:
-        """Return a page's address: those of the desk stand behind its slug."""
-        return f"/{self.slug}{path}" if path.startswith(("/tickets/", "/search/")) else path
-
-    def opened_at(self, number: int) -> datetime:
-        """Return when a ticket was opened: a fill that was interrupted writes the same items again."""
-        rank = self.size - number
-        return self.made_at - (rank * _APART if rank < SMALLEST else _LONG_BEFORE + timedelta(minutes=rank))
 
     def seen(self, numbers: Iterable[int]) -> list[TicketState]:
         """Return these tickets as a list would show them now, consistently read."""
@@ -138,47 +110,17 @@ class Filled:
         return [TicketState.of(item) for item in items if item is not None]
 
 
-def prepare_tables(marker: Path) -> None:
-    """Make the tables, without what another version of the portal or of this module has filled."""
-    models = (SummaryItem, DetailItem, ActivityItem)
-    shape = repr((_VERSION, registry.tables(), [sorted(m.get_attributes()) for m in models]))
-    digest = hashlib.blake2b(shape.encode(), digest_size=16).hexdigest()
-    if marker.exists() and marker.read_text() != digest:
-        for table in registry.tables():
-            if provisioning.describe(table):
-                client.connection("platform").call("DeleteTable", TableName=table.full_name)
+def fill(size: int, advance: Callable[[int], object]) -> tuple[Filled, str]:
+    """Return a new tenant of this size, and the password of its owner, who is measured. `advance` gets numbers of
+    tickets, as they come."""
     provisioning.create_all(wait=True)
-    marker.write_text(digest)
-
-
-def person() -> tuple[User, str]:
-    """Return the person who is measured, and a password that counts from now on."""
     password = secrets.token_urlsafe(16)
-    found = accounts.find_by_email(EMAIL)
-    if found is None:
-        return accounts.create(email=EMAIL, name=NAME, password=password, by=SYSTEM), password
-    return accounts.set_password(found.id, password, by=SYSTEM), password
-
-
-def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], object]) -> Filled:
-    """Return a tenant of this size whose owner is the person measured. `advance` gets numbers of tickets, as they
-    come."""
-    slug = f"bench-{size}-{shards}"
-    try:
-        item = tenant_directory.find(slug)
-    except NotFound:
-        item = tenant_lifecycle.create(
-            name=f"Bench {size:,} / {shards}", slug=slug, owner=user, shards=shards, by=SYSTEM
-        )
+    user = accounts.create(email=EMAIL, name=NAME, password=password, by=SYSTEM)
+    item = tenant_lifecycle.create(name=f"Bench {size:,}", slug=SLUG, owner=user, by=SYSTEM)
     entered = enter(user, item.tenant_id)
     if entered is None:
-        raise BenchmarkError(f"{EMAIL} is not a member of {slug}.")
-    filled = Filled(slug, size, shards, entered, clock.parse(item.created_at))
-    repository = entered.repository
-    counter = repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET, consistent=True)
-    if counter is not None and counter.last >= size:
-        advance(size)
-        return filled
+        raise BenchmarkError(f"{EMAIL} is not a member of {SLUG}.")
+    filled, repository = Filled(size, entered, clock.parse(item.created_at)), entered.repository
 
     def write(numbers: range) -> int:
         repository.put_all(list(_items(filled, user, numbers)))
@@ -187,9 +129,8 @@ def tenant(user: User, *, size: int, shards: int, advance: Callable[[int], objec
     blocks = [range(n, min(n + _BLOCK, size + 1)) for n in range(1, size + 1, _BLOCK)]
     for some in chunked(blocks, _PARALLEL):
         advance(sum(fan_out([partial(write, block) for block in some])))
-    # Last: where it is missing, the fill was not finished.
     repository.put_all([CounterItem(repository.key(stored.counter), stored.COUNTER_TICKET, last=size)])
-    return filled
+    return filled, password
 
 
 def _items(filled: Filled, user: User, numbers: range) -> Iterator[Item]:
@@ -199,19 +140,20 @@ def _items(filled: Filled, user: User, numbers: range) -> Iterator[Item]:
 
 
 def history(filled: Filled, user: User, number: int) -> History:
-    layout, rank, at = filled.layout, filled.size - number, filled.opened_at(number)
-    is_mine, is_other = number in layout.mine, number in layout.others
-    # The first few have a place of their own in every tenant; all others follow from the top.
-    place = number if is_mine or number in layout.talked else rank
+    rank = filled.size - number
+    at = filled.made_at - (rank * _APART if rank < SMALLEST else _LONG_BEFORE + timedelta(minutes=rank))
+    is_mine, is_talked, is_other = (number in some for some in (filled.mine, filled.talked, filled.others))
+    # The first few have a place of their own; all others follow from the top.
+    place = number if is_mine or is_talked else rank
     name = NAME if is_mine else _PEOPLE[place % len(_PEOPLE)] if is_other and rank % 4 else ""
-    has_talk = is_mine or number in layout.talked or (is_other and rank < _COMMENTED_ROWS)
+    has_talk = is_mine or is_talked or (is_other and rank < _COMMENTED_ROWS)
     entries = tuple(_talk(filled, number, place, at)) if has_talk else ()
     return History(
-        identity=f"{filled.slug}/{number}",
+        identity=f"{SLUG}/{number}",
         values={
             "title": f"{_SUBJECTS[place % len(_SUBJECTS)]} {_WHERE[place // len(_SUBJECTS) % len(_WHERE)]}",
             "description": f"Since yesterday. {_TALK[place % len(_TALK)]} What else do you need from us?",
-            "status": Status.PENDING if layout.pending(number) else Status.OPEN,
+            "status": Status.PENDING if filled.is_pending(number) else Status.OPEN,
             "priority": list(Priority)[place % len(Priority)],
             "tags": _TAGS[place % len(_TAGS)],
             "resolver": user.id if is_mine else name and _made_id(name),
@@ -230,9 +172,9 @@ def _talk(filled: Filled, number: int, place: int, at: datetime) -> Iterator[Pas
     person = _PEOPLE[place % len(_PEOPLE)]
     yield opened(at, "", person)
     yield changed(at + timedelta(seconds=1), "", person, ("priority", "normal", "high"))
-    for index in range(COMMENTS if number in filled.layout.talked else 2):
+    for index in range(COMMENTS if number in filled.talked else 2):
         # Named after the ticket, so that no two comments are one to a cache.
-        text = f"{_TALK[(place + index) % len(_TALK)]}\n\nAbout {filled.slug} #{number:06}, {index + 1:02}."
+        text = f"{_TALK[(place + index) % len(_TALK)]}\n\nAbout {SLUG} #{number:06}, {index + 1:02}."
         kind = "note" if index % 7 == 3 else "comment"
         yield PastEntry(kind, at + timedelta(seconds=2 + index), "", _PEOPLE[index % len(_PEOPLE)], body=text)
 

@@ -49,10 +49,10 @@ class Floor:
         # The last of the visitor's sequences is ours: bursts change other tickets.
         ask = partial(self._visitor.request, page, self._visitor.sequences - 1)
         for _ in range(2):
-            page.check(in_process(ask()), self._visitor.tenant)
+            page.check(in_process(ask()))
         self._noting = {}
         try:
-            page.check(in_process(ask()), self._visitor.tenant)
+            page.check(in_process(ask()))
             self._recorded[page.name] = list(self._noting.values())
             return len(self._noting)
         finally:

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from benchmarks.exchange import Answer, RawRequest, in_process
-from benchmarks.fill import COMMENTS, EMAIL, MINE, Filled
+from benchmarks.fill import COMMENTS, EMAIL, MINE, SLUG, Filled
 from benchmarks.stack import BenchmarkError
 from portal import clock
 from portal.streams import watermark
@@ -44,9 +44,14 @@ _ANSWERS: Final = 10  # on the page of a requester
 _PARAGRAPHS: Final = 50  # of the article
 
 
+def _address(path: str) -> str:
+    """Return a page's address: those of the desk stand behind its slug."""
+    return f"/{SLUG}{path}" if path.startswith(("/tickets/", "/search/")) else path
+
+
 @dataclass
 class SignedInVisitor:
-    """A signed-in browser in one tenant. `sequences` of its requests may be on their way at the same time."""
+    """A signed-in browser. `sequences` of its requests may be on their way at the same time."""
 
     tenant: Filled
     cookie: str
@@ -66,11 +71,11 @@ class SignedInVisitor:
         return page.make(self, sequence, turn)
 
     def get(self, path: str) -> RawRequest:
-        return RawRequest("GET", self.tenant.address(path), self.cookie)
+        return RawRequest("GET", _address(path), self.cookie)
 
     def post(self, path: str, *fields: tuple[str, str]) -> RawRequest:
         hidden = [("csrfmiddlewaretoken", self.csrf), ("_page", self.mark), ("request_id", uuid.uuid4().hex)]
-        return RawRequest("POST", self.tenant.address(path), self.cookie, urlencode([*hidden, *fields]))
+        return RawRequest("POST", _address(path), self.cookie, urlencode([*hidden, *fields]))
 
     def call(self, path: str, body: object = None) -> RawRequest:
         """Return a request of the API: a GET, or a POST of this body."""
@@ -80,14 +85,14 @@ class SignedInVisitor:
 
     def talked(self, sequence: int, turn: int, most: int = 10_000) -> int:
         """Return a discussed ticket, one of the first `most` in turn."""
-        numbers = self.tenant.layout.talked[:most]
+        numbers = self.tenant.talked[:most]
         return numbers[(turn * self.sequences + sequence) % len(numbers)]
 
     def verify(self) -> None:
         """Raise BenchmarkError where the tickets of the bulk changes are not as those should have left them."""
         for group in self.groups:
             if self.tenant.seen(s.number for s in group) != group:
-                raise BenchmarkError(f"The bulk changes in {self.tenant.slug} did not all happen.")
+                raise BenchmarkError("The bulk changes did not all happen.")
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,6 @@ class MeasuredPage:
     """One measured page. `status` and `shows` tell that it came: a pattern and how often it occurs.
 
     It is counted after a `rest` in seconds, where a process remembers for a moment what others of its kind have read.
-    Where it `grows`, a larger tenant may cost more, but for round trips: an index grows with what it holds.
     """
 
     name: str
@@ -104,21 +108,20 @@ class MeasuredPage:
     shows: tuple[str, int] = ("", 0)
     status: int = 200
     rest: float = 0.0
-    grows: bool = False
 
-    def check(self, answer: Answer, tenant: Filled) -> None:
+    def check(self, answer: Answer) -> None:
         pattern, count = self.shows
         found = len(re.findall(pattern, answer.text)) if pattern else 0
         if answer.status != self.status or found != count:
             raise BenchmarkError(
-                f"{self.title} in {tenant.slug}: status {answer.status}, {found} of {count} parts, "
+                f"{self.title}: status {answer.status}, {found} of {count} parts, "
                 f"instead of status {self.status}.\n{answer.text[:400]}"
             )
 
 
 def _comment(visitor: SignedInVisitor, sequence: int, turn: int) -> RawRequest:
     # No two sequences write on the same ticket: that two people do is what the tests are for.
-    numbers = visitor.tenant.layout.commented[sequence :: visitor.sequences]
+    numbers = visitor.tenant.commented[sequence :: visitor.sequences]
     return visitor.post(f"/tickets/{numbers[turn % len(numbers)]}/comment/", ("body", _SENTENCE * 2))
 
 
@@ -167,11 +170,11 @@ PAGES: Final = (
     ),
     MeasuredPage(
         "search", "search, 20 hits",
-        lambda v, s, t: v.get(f"/search/?{_sought(t)}"), ("data-row-link", ticket_search.SHOWN), grows=True,
+        lambda v, s, t: v.get(f"/search/?{_sought(t)}"), ("data-row-link", ticket_search.SHOWN),
     ),
     MeasuredPage(
         "type-ahead", "type-ahead", lambda v, s, t: v.get(f"/search/suggest/?{_sought(t, 4)}"),
-        ('id="suggested-ticket-', suggesting.TICKETS), grows=True,
+        ('id="suggested-ticket-', suggesting.TICKETS),
     ),
     MeasuredPage(
         "api-list", "API: list, 50 rows",
@@ -207,12 +210,12 @@ def visit(tenant: Filled, *, password: str, sequences: int) -> SignedInVisitor:
             raise BenchmarkError(f"POST {path} answered {answer.status}.\n{answer.text[:400]}")
         session = answer.cookies.get(_SESSION, session)
     cookie = f"{_CSRF}={csrf}; {_SESSION}={session}"
-    listed = in_process(RawRequest("GET", tenant.address(_LIST), cookie)).text
+    listed = in_process(RawRequest("GET", _address(_LIST), cookie)).text
     mark = re.search(r'name="_page" value="([^"]+)"', listed)
     following = re.search(r'id="page-next" href="([^"]+)"', listed)
     if mark is None or following is None:
-        raise BenchmarkError(f"The list of {tenant.slug} has no second page.\n{listed[:400]}")
-    groups = [tenant.seen(group) for group in tenant.layout.groups[:sequences]]
+        raise BenchmarkError(f"The list has no second page.\n{listed[:400]}")
+    groups = [tenant.seen(group) for group in tenant.groups[:sequences]]
     key, outside = _key(tenant), _pages_outside(tenant)
     return SignedInVisitor(tenant, cookie, csrf, mark[1], unescape(following[1]), groups, sequences, key, outside)
 
@@ -239,7 +242,7 @@ def _pages_outside(tenant: Filled) -> dict[str, str]:
         commenting.comment(desk, number, body=_SENTENCE * 2)
     link = ticket_links.ticket_link(desk, changing.read(desk, number), person, mail_settings.read(desk))
     return {
-        "form": f"/forms/{tenant.slug}/",
+        "form": f"/forms/{SLUG}/",
         "requester": f"/r/{link.token}/",
-        "article": f"/help/{tenant.slug}/{article.number}-how-to-clean-the-printer/",
+        "article": f"/help/{SLUG}/{article.number}-how-to-clean-the-printer/",
     }

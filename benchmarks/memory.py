@@ -46,7 +46,7 @@ def as_text(found: Sequence[Resident], before: Sequence[Resident] = ()) -> str:
         if then:
             rows.append([f"all: {name}", "", f"{now:.0f}", f"{now / then:.2f}"])
     total = ["sum", f"{sum(each.rss for each in found):.0f}", f"{sum(each.pss for each in found):.0f}", ""]
-    return table(["process", "RSS, MB", "PSS, MB", "PSS / release"], [*rows, total])
+    return table(["process", "RSS, MB", "PSS, MB", "PSS / before"], [*rows, total])
 
 
 if __name__ == "__main__":

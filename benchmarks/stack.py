@@ -1,28 +1,52 @@
-"""Run what a measurement needs: an engine and gunicorn. Both end with their `with`."""
+"""Run what a measurement needs: an engine and the settings of gunicorn. The engine ends with its `with`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import platform
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from portal.engines.endpoint import LOOPBACK, point_at
 from portal.engines.engine_process import Engine, start_engine
-from portal.engines.processes import acquire_lock, release_lock
-from proofs.portal_server import ROOT, with_descendants
+from proofs.portal_server import with_descendants
 
-STATE = ROOT / "var" / "benchmarks"
-MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
+MEMORY: Final = Path("/dev/shm")  # noqa: S108  # a directory of our own is made in it
 WORKERS, THREADS = 2, 8
-SMALLEST = 310  # tickets: fewer, spread over four shards, fill no second page of a list
+SMALLEST: Final = 310  # tickets: fewer fill no second page of a list
+MOST_AT_ONCE: Final = 8  # requests: each sequence has a group of tickets of its own
+KEPT: Final = Path(__file__).with_name("release.json")
+# Production's settings, but for what plain HTTP on loopback needs. A file .env does not override them.
+SETTINGS: Final = {
+    "DJANGO_SETTINGS_MODULE": "portal.settings",
+    "DEBUG": "0",
+    "API_KEY_ENVIRONMENT": "bench",
+    "SECRET_KEY": "measurements-only-0123456789-abcdefghijklmnopqrstuvwxyz",
+    "ALLOWED_HOSTS": LOOPBACK,
+    "SECURE_SSL_REDIRECT": "0",
+    "SECURE_HSTS_SECONDS": "0",
+    "DYNAMODB_TABLE_PREFIX": "Pooldesk.Bench",
+    "TENANT_ROLE_ARN": "",
+    "WEB_THREADS": str(THREADS),
+    "TENANT_RATES": "off",
+    "GUEST_RATE": "0",  # all requests come from one address
+    "PORTAL_BASE_URL": f"http://{LOOPBACK}",
+    "HEAVY_AT_A_TIME": str(THREADS),  # all requests are one desk's
+    "CLOUDWATCH_METRICS": "off",  # stdout has figures
+    "LOG_LEVEL": "WARNING",
+}
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class BenchmarkError(Exception):
+    """Nothing can be measured. The message says why."""
 
 
 def say(text: str) -> None:
@@ -48,75 +72,24 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([texts[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *texts[1:]])
 
 
-class BenchmarkError(Exception):
-    """Nothing can be measured. The message says why."""
-
-
 @contextlib.contextmanager
-def engine(kind: str, *, keep: bool, report: Callable[[str], object]) -> Iterator[Engine]:
-    """Give an engine whose data is kept for the next run, or goes with it. The environment points at it afterwards,
-    with the settings that the portal is measured with.
+def engine(kind: str) -> Iterator[Engine]:
+    """Give an empty engine. The environment points at it, with the settings that the portal is measured with.
 
-    DynamoDB Local waits for the disk at each write. So it works on a copy in memory, where the system has a directory
-    for that: else the fill would take an hour, and the writes that we measure would be the disk's.
+    DynamoDB Local waits for the disk at each write. So its data is in memory, where the system has a directory for
+    that: the writes that we measure would be the disk's.
     """
-    kept = STATE / kind
-    STATE.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        scratch = Path(stack.enter_context(_scratch(kind)))
-        if keep:
-            lock = acquire_lock(STATE / f"{kind}.lock")
-            if lock is None:
-                raise BenchmarkError(f"Another run is using the data in {kept}.")
-            stack.callback(release_lock, lock)
-            if kept.exists():
-                shutil.copytree(kept, scratch, dirs_exist_ok=True)
-            stack.callback(_replace, kept, scratch)
-        running = stack.enter_context(start_engine(kind, state_dir=scratch, report=report))
+    where = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(prefix=f"pooldesk-{kind}-", dir=where, ignore_cleanup_errors=True) as scratch,
+        start_engine(kind, state_dir=Path(scratch), report=say) as running,
+    ):
         point_at(running.endpoint_url, os.environ)
-        os.environ.update(_settings())
+        os.environ.update(SETTINGS)
         yield running
 
 
-def _scratch(kind: str) -> tempfile.TemporaryDirectory[str]:
-    where = MEMORY if os.access(MEMORY, os.W_OK) else STATE
-    return tempfile.TemporaryDirectory(prefix=f"pooldesk-{kind}-", dir=where, ignore_cleanup_errors=True)
-
-
-def _replace(kept: Path, scratch: Path) -> None:
-    """Keep what is in `scratch`, all of it or none: a copy that breaks off leaves the former one in place."""
-    copy = kept.with_suffix(".new")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(scratch, copy)
-    shutil.rmtree(kept, ignore_errors=True)
-    copy.rename(kept)
-
-
-def _settings() -> dict[str, str]:
-    """Return production's settings, but for what plain HTTP on loopback needs. A file .env does not override them."""
-    return {
-        "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "DEBUG": "0",
-        "API_KEY_ENVIRONMENT": "bench",
-        "SECRET_KEY": "measurements-only-0123456789-abcdefghijklmnopqrstuvwxyz",
-        "ALLOWED_HOSTS": LOOPBACK,
-        "SECURE_SSL_REDIRECT": "0",
-        "SECURE_HSTS_SECONDS": "0",
-        "DYNAMODB_TABLE_PREFIX": "Pooldesk.Bench",
-        "TENANT_ROLE_ARN": "",
-        "WEB_THREADS": str(THREADS),
-        "TENANT_RATES": "off",
-        "GUEST_RATE": "0",  # all requests come from one address
-        "PORTAL_BASE_URL": f"http://{LOOPBACK}",
-        "HEAVY_AT_A_TIME": str(THREADS),  # all requests are one desk's
-        "CLOUDWATCH_METRICS": "off",  # stdout has figures
-        "LOG_LEVEL": "WARNING",
-    }
-
-
 # --- the machine: figures taken on a busy one are worth little. Processor time needs /proc ---
-
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def description() -> str:

@@ -19,7 +19,7 @@ from proofs.isolation.targets import Target
 from proofs.isolation.transport import CONDITION, OWN, Crossed, Wire
 
 HONEST: Final = 0.07  # share of requests that must be answered
-CALLS, CALLS_OF_HONEST = 0.15, 0.4  # shares that go through our own code
+CALLS, CALLS_OF_HONEST = 0.05, 0.4  # shares that go through our own code
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Crossing:
 
 @dataclass
 class Tally:
-    """Count what was done. Keys are (operation, place, kind); an honest request counts in `honest` alone."""
+    """Count what was done: what stopped hostile requests, by their kind; honest ones by their operation."""
 
-    attacks: dict[tuple[str, str, str], Counter[str]] = field(default_factory=dict)
-    honest: Counter[tuple[str, str]] = field(default_factory=Counter)
+    attacks: dict[str, Counter[str]] = field(default_factory=dict)
+    honest: Counter[str] = field(default_factory=Counter)
     crossing: Crossing | None = None
     refused: Crossing | None = None  # an honest request that was not answered
     events: int = 0
@@ -58,10 +58,9 @@ class Tally:
 
     def add(self, attempt: AttackAttempt, stopped: str) -> None:
         if attempt.honest:
-            self.honest[attempt.operation, attempt.place] += 1
+            self.honest[attempt.operation] += 1
         else:
-            key = attempt.operation, attempt.place, attempt.kind
-            self.attacks.setdefault(key, Counter())[stopped] += 1
+            self.attacks.setdefault(attempt.kind, Counter())[stopped] += 1
 
     @property
     def stopped_by(self) -> Counter[str]:

@@ -1,12 +1,13 @@
 """Judge a request by one sentence: everything that a request touches is named, and each name is the tenant's.
 
-The attack is judged by this module alone. It shares nothing with the guard, the evaluator or the policies, so that a
-mistake of theirs is not a mistake of the judge's.
+The attack is judged by this module alone. It reads what packages declare of tables and rights, and shares nothing with
+the guard, the evaluator or the policies, so that a mistake of theirs is not a mistake of the judge's.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,50 +17,10 @@ from portal.schema import registry
 from tenants.audit_trail.stored import audit_actor_key
 from tickets.ticket import stored as ticket_keys
 
-# What the repositories of a tenant may do, and the reading half of a transaction, which is the same GetItem.
-_ACTIONS: Final = {
-    "Support.Tickets": "GetItem PutItem UpdateItem DeleteItem Query BatchGetItem ConditionCheckItem",
-    "Admin.Users": "BatchGetItem GetItem Query",
-    "Tenants.Auditors": "GetItem Query",
-    "Tenants.Costs": "Query UpdateItem",
-    "Tenants.Invites": "GetItem Query",
-    "Tenants.Unreached": "Query UpdateItem",
-    "Tenants.ApiKeys": "GetItem Query",
-    "Tenants.Usage": "Query UpdateItem",
-    "Audit.AdminActions": "GetItem Query",
-    "Events.Due": "PutItem",
-    "Events.Outbox": "GetItem PutItem Query UpdateItem",
-    "Events.DeadLetters": "GetItem PutItem Query BatchGetItem",
-    "Events.Endpoints": "GetItem Query UpdateItem",
-    "Events.Secrets": "GetItem",
-    "Events.Deliveries": "GetItem Query UpdateItem",
-    "Api.Answers": "GetItem Query UpdateItem",
-    "Support.Search": "Query BatchGetItem",
-    "Support.ExportParts": "GetItem Query UpdateItem",
-    "Support.Articles": "GetItem Query BatchGetItem",
-    "Support.ReadyAnswers": "GetItem Query BatchGetItem",
-    "Support.Rules": "GetItem Query",
-    "Support.Requesters": "GetItem PutItem Query BatchGetItem",
-    "Support.Mail": "GetItem PutItem UpdateItem",
-    "Support.Outside": "BatchGetItem GetItem PutItem",
-    "Support.Inboxes": "DeleteItem GetItem PutItem Query UpdateItem",
-    "Support.Letters": "GetItem PutItem Query",
-    "Support.Groups": "BatchGetItem GetItem Query UpdateItem",
-    "Support.Presence": "GetItem UpdateItem",
-    "Support.Setups": "GetItem",
-    "Support.Views": "BatchGetItem GetItem Query",
-}
-ACTIONS: Final = {table: _ACTIONS[table.name].split() for table in registry.tables() if table.name in _ACTIONS}
-# Those that a tenant can have to itself.
-_PLACED: Final = [
-    "Api.Answers",
-    "Events.Due",
-    "Events.Outbox",
-    "Support.ExportParts",
-    "Support.Letters",
-    "Support.Search",
-    "Support.Tickets",
-]
+# What the repositories of a tenant may do, as the packages declare it; docs/isolation.md shows each change to a reader.
+ACTIONS: Final[dict[registry.Table, set[str]]] = defaultdict(set)
+for _grant in registry.grants("tenant"):
+    ACTIONS[_grant.table].update(_grant.actions)
 _MEMBERS: Final = {
     "TransactWriteItems": {
         "Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem",
@@ -158,7 +119,7 @@ class Oracle:
     def _table(self, name: str) -> registry.Table:
         """Return the table of this name, of all or the tenant's own. Raises StopIteration for every other name."""
         prefixes = [settings.DYNAMODB_TABLE_PREFIX, *(site["prefix"] for site in settings.SILOS.values())]
-        own = {f"{prefix}.{self.tenant_id}.{t.name}": t for prefix in prefixes for t in ACTIONS if t.name in _PLACED}
+        own = {f"{prefix}.{self.tenant_id}.{t.name}": t for prefix in prefixes for t in registry.placed_tables()}
         return own.get(name) or next(t for t in registry.tables() if t.full_name == name)
 
     def _query(self, table: registry.Table, body: dict[str, Any]) -> bool:

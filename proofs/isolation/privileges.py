@@ -65,7 +65,7 @@ _ALL: Final = (*_READS, *_WRITES)
 _ADDING: Final = ("PutItem", "DeleteItem")
 _CHANGING: Final = ("UpdateItem", "DeleteItem", "BatchWriteItem")
 # What IAM refuses, even with a tenant's own keys: in which words, to which roles, on which tables, which operations.
-_REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str, ...]], ...]] = (
+REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str, ...]], ...]] = (
     ("no table is scanned", ROLES, (TICKETS, USERS, AUDIT), ("Scan",)),
     ("nobody speaks PartiQL", ROLES, (TICKETS, USERS, AUDIT), _PARTIQL),
     ("no role makes or removes a table", ROLES, (TICKETS, USERS, AUDIT), _OF_TABLES),
@@ -115,7 +115,7 @@ _REFUSED: Final[tuple[tuple[str, tuple[Role, ...], tuple[Table, ...], tuple[str,
 def promises() -> Iterator[Promise]:
     """Yield each promise of the document, for each role that it is about."""
     documents = {role: policies.Policy(policies.document(role)) for role in ROLES}
-    for words, roles, tables, operations in _REFUSED:
+    for words, roles, tables, operations in REFUSED:
         for role, table, operation in product(roles, tables, operations):
             yield _refused(documents, words, role, policies.table_arn(table.full_name), operation, table)
     stream = policies.table_arn(TICKETS.full_name) + "/stream/2026"
@@ -171,38 +171,37 @@ def _of_whole_tenants(documents: Documents) -> Iterator[Promise]:
         yield Promise("a row of the audit trail goes with its tenant alone", GUARD, "lifecycle", kept)
 
 
-def foreign_objects(mine: str, anothers: str) -> list[str]:
-    """Return keys of objects that are not a tenant's, however much they look like it."""
-    own, other = f"tenant/{mine}", f"tenant/{anothers}"
-    return [
-        f"{other}/letters/one", f"{other}/files/one", f"{other}/uploads/one", f"{other}/previews/one",
-        f"{own}/letters/../../{anothers}/letters/one",
-        f"{own}/../{anothers}/letters/one", f"{own}{anothers}/letters/one", f"tenant//{anothers}/letters/one",
-        f"/{other}/letters/one", f"{own}/letters/", f"{own}/letters/.", f"{own}/others/one", own,
-        f"{own}/letters/a%2F..%2Fb", f"{own}/letters/\0", f"{own.upper()}/letters/one", "tenant/*/letters/one",
-        "incoming/one", "unclaimed/one", "",
-    ]  # fmt: skip
+# Keys of objects that are not the tenant's, however much they look like it.
+_MINE, _ANOTHERS = f"tenant/{_TENANT}", f"tenant/{_OTHER}"
+_FOREIGN_OBJECTS: Final = (
+    *(f"{_ANOTHERS}/{folder}/one" for folder in ("letters", "files", "uploads", "previews")),
+    f"{_MINE}/letters/../../{_OTHER}/letters/one", f"{_MINE}/../{_OTHER}/letters/one", f"{_MINE}{_OTHER}/letters/one",
+    f"tenant//{_OTHER}/letters/one", f"/{_ANOTHERS}/letters/one", f"{_MINE}/letters/", f"{_MINE}/letters/.",
+    f"{_MINE}/others/one", _MINE, f"{_MINE}/letters/a%2F..%2Fb", f"{_MINE}/letters/\0",
+    f"{_MINE.upper()}/letters/one", "tenant/*/letters/one", "incoming/one", "unclaimed/one", "",
+)  # fmt: skip
 
 
 def _of_objects(documents: Documents) -> Iterator[Promise]:
     """Yield the promises about objects: they are their tenant's alone, and most roles know none."""
     words, bucket = "objects are their tenant's alone", settings.MAIL_BUCKET
-    foreign = foreign_objects(_TENANT, _OTHER)
 
-    def stops(role: Role, action: str, key: str, **more: str) -> bool:
-        params = {"Bucket": bucket, "Key": key, **more}
+    def stops(role: Role, action: str, **named: str) -> bool:
+        params = {"Bucket": bucket, **named}
         return _stops(object_guard.refuse_foreign_object, documents[role], role, bucket, action, params)
 
     for role, action in product(ROLES, ("GetObject", "PutObject", "DeleteObject")):
         if role != "lifecycle":  # its policy serves all tenants, and the guard holds it to one
-            resource = policies.object_arn(foreign[0])
+            resource = policies.object_arn(_FOREIGN_OBJECTS[0])
             asked = policies.Request(f"s3:{action}", resource, (), _TENANT if role == "tenant" else None)
             yield Promise(words, IAM, role, not documents[role].allows(asked))
-        for key in foreign if role == "tenant" else foreign[:1]:
-            yield Promise(words, GUARD, role, stops(role, action, key))
-    for key in foreign:
-        for source, to in ((key, f"tenant/{_TENANT}/files/one"), (f"tenant/{_TENANT}/uploads/one", key)):
-            kept = stops("tenant", "CopyObject", to, CopySource=f"{bucket}/{source}")
+        for key in _FOREIGN_OBJECTS if role == "tenant" else _FOREIGN_OBJECTS[:1]:
+            yield Promise(words, GUARD, role, stops(role, action, Key=key))
+    for prefix in ("", "tenant/", f"{_ANOTHERS}/letters/", "incoming/"):
+        yield Promise(words, GUARD, "tenant", stops("tenant", "ListObjectsV2", Prefix=prefix))
+    for key in _FOREIGN_OBJECTS:
+        for source, to in ((key, f"{_MINE}/files/one"), (f"{_MINE}/uploads/one", key)):
+            kept = stops("tenant", "CopyObject", Key=to, CopySource=f"{bucket}/{source}")
             yield Promise("no object is copied from or to another tenant", GUARD, "tenant", kept)
 
 

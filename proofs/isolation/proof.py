@@ -6,7 +6,6 @@ import hashlib
 import json
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
@@ -31,7 +30,6 @@ from proofs.isolation.walk.http_attack import ApiAttack, PortalAttack, Visits
 from proofs.isolation.walk.visitors import Visitors
 
 HOLDS: Final = "Isolation holds: no request crossed."
-HTTP_SHARE: Final = 50  # one request in so many goes to the portal
 
 
 class CannotRun(PortalError):
@@ -127,14 +125,12 @@ def _attack(proof: Proof, plan: AttackPlan, people: Visitors | None, stage: Stag
             attack.run([int(only.removeprefix(attack.prefix))], found, lambda steps: None)
     if only:
         return
-    of_http = proof.requests // HTTP_SHARE if proof.with_http else 0
-    with stage("Requests", proof.requests - of_http) as progress:
-        data_attack.attack(plan, range(proof.requests - of_http), proof.tally, progress.advance)
+    with stage("Requests", proof.requests) as progress:
+        data_attack.attack(plan, range(proof.requests), proof.tally, progress.advance)
     for attack, found, label in attacks:
         if not proof.crossing and not proof.refused:
-            count = max(attack.least, of_http if attack.prefix == PortalAttack.prefix else 0)
-            with stage(label, count) as progress:
-                attack.run(range(count), found, progress.advance)
+            with stage(label, len(attack.plan)) as progress:
+                attack.run(range(len(attack.plan)), found, progress.advance)
     if not proof.crossing and not proof.refused:
         with stage("Broken layers", len(mutants.MUTANTS)) as progress:
             proof.fates = mutants.run(plan, progress.advance)
@@ -163,14 +159,10 @@ def document(proof: Proof) -> dict[str, Any]:
         "stopped_by": dict(tally.stopped_by.most_common()),
         "security_events": tally.events,
         "attacks": [
-            dict(zip(("operation", "place", "kind"), key, strict=True))
-            | {"requests": stopped.total(), "stopped_by": dict(stopped)}
-            for key, stopped in sorted(tally.attacks.items())
+            {"kind": kind, "requests": stopped.total(), "stopped_by": dict(stopped)}
+            for kind, stopped in sorted(tally.attacks.items())
         ],
-        "honest": [
-            {"operation": operation, "place": place, "requests": count}
-            for (operation, place), count in sorted(tally.honest.items())
-        ],
+        "honest": dict(tally.honest.most_common()),
         "http": _http(visits),
         "api": _http(calls),
         "mutants": [
@@ -204,11 +196,3 @@ def _versions() -> dict[str, str]:
         "engine": engine,
         **{name: "on" if is_on else "off" for name, is_on in layers.items()},
     }
-
-
-def by_kind(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each kind of attack with how often each layer stopped it, for people."""
-    kinds: dict[str, Counter[str]] = {}
-    for attack in found["attacks"]:
-        kinds.setdefault(attack["kind"], Counter()).update(attack["stopped_by"])
-    return [{"kind": kind, "requests": counted.total(), **counted} for kind, counted in sorted(kinds.items())]

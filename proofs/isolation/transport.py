@@ -23,7 +23,6 @@ from portal.errors import ConditionFailed, NotFound, TransactionRefused, Unavail
 from portal.isolation import guard
 from portal.schema.registry import Role
 from proofs.isolation.attempts.attempt import AttackAttempt, as_json, is_harmless
-from proofs.isolation.attempts.calls import HostileInputAccepted
 from proofs.isolation.oracle import Oracle
 from tickets.ticket import stored
 from tickets.ticket.stored import CounterItem
@@ -127,8 +126,6 @@ class Wire(Judge):
                 self._request(attempt)
         except guard.IsolationError as error:
             return POLICY if error.why.startswith("dynamodb:") else FORM
-        except HostileInputAccepted as error:
-            raise Crossed(str(error)) from error
         except (Crossed, Unsafe):
             raise
         except NotTried:
@@ -145,7 +142,7 @@ class Wire(Judge):
             if "AccessDenied" in str(error):
                 return IAM
             return "engine: invalid request" if self.answered > before else "client library"
-        except Exception:  # a refusal in whatever form: of the builder, the repository, the cursor
+        except Exception:  # a refusal of the repository, in whatever form
             return attempt.place if attempt.call else "client library"
         return OWN
 

@@ -3,14 +3,12 @@ everything that was acknowledged.
 
 Writers open, change and comment on tickets, and readers look at them. In the end all that was acknowledged must be at
 the new place once, no read may have failed, both copies must be equal, and a recount must find the dashboards exact.
-The longest write is a figure. Waits for processes are shortened; its worker takes the streams from others.
+Waits for processes are shortened; its worker takes the streams from others.
 """
 
 from __future__ import annotations
 
 import random
-import statistics
-import time
 import uuid
 from collections import Counter, defaultdict
 from contextlib import suppress
@@ -18,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from django.core.management import call_command
 
-from portal.dynamo import fencing, meter, provisioning
+from portal.dynamo import provisioning
 from portal.dynamo.placement import POOL, Placement
 from portal.errors import PortalError
 from portal.management.command import placement
@@ -55,18 +53,10 @@ def forget_soon() -> None:
 
 
 def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int) -> None:
-    """Open tickets, comment and change; note each acknowledged write, its duration and how much of that it was held,
-    in seconds. Some are sent with the knowledge of the one before.
-    """
+    """Open tickets, comment and change; note each acknowledged write. Some are sent with the knowledge of the one
+    before."""
     forget_soon()
-    tenant, held, wait = current(tenant_id), list[float](), fencing.wait_while_held
-
-    def noted(*arguments: Any, **how: Any) -> None:
-        began = time.monotonic()
-        try:
-            wait(*arguments, **how)
-        finally:
-            held.append(time.monotonic() - began)
+    tenant = current(tenant_id)
 
     def turn(rng: random.Random) -> None:
         nonlocal tenant
@@ -74,8 +64,6 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
         try:
             if rng.random() < 0.7:
                 tenant = current(tenant_id)
-            sent = time.monotonic()
-            held.clear()
             if kind == "ticket":
                 number = creating.create(tenant, title=text)
             elif kind == "comment":
@@ -85,10 +73,8 @@ def write(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: in
         except PortalError as error:
             told.write(kind="refused", why=f"{type(error).__name__}: {error.message}")
         else:
-            took = {"seconds": round(time.monotonic() - sent, 4), "held": round(sum(held), 4)}
-            told.write(kind=kind, number=number, text=text, at=time.time(), **took)
+            told.write(kind=kind, number=number, text=text)
 
-    fencing.wait_while_held = noted
     repeat(turn, seed, pause=pause)
 
 
@@ -111,20 +97,10 @@ def read(told: Journal, seed: int, *, tenant_id: str, pause: float, tickets: int
 
 
 def carry_out(told: Journal, seed: int, *, tenant_id: str, rate: float) -> None:
-    """Carry the tenant's move out; the process that held it before is dead. Note each step, and what a hold asks."""
+    """Carry the tenant's move out; the process that held it before is dead. Note each step."""
     forget_soon()
     if item := place_changes.MOVES.last(tenant_id):
-        mover = TenantMover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase))
-        attempt = mover._attempt
-
-        def metered() -> bool:
-            with meter.measure() as bill:
-                done = attempt()
-            told.write(phase="holding", trips=bill.trips)
-            return done
-
-        mover._attempt = metered  # type: ignore[method-assign]
-        mover.run()
+        TenantMover(item, rate=rate, settle_seconds=SETTLE_SECONDS, say=lambda phase: told.write(phase=phase)).run()
 
 
 def follow(told: Journal, seed: int) -> None:
@@ -151,7 +127,7 @@ class DeskMove(Torture):
     follower = "follower"
 
     def work(self) -> None:
-        plan, self.legs = self.plan, list[tuple[MoveItem, dict[str, Any]]]()
+        plan, self.legs, self.killed_at = self.plan, list[MoveItem](), list[str]()
         self.make_tenants()
         self.start("follower", follow)
         self.open_tickets(plan.tickets)
@@ -192,7 +168,6 @@ class DeskMove(Torture):
 
     def _move(self, to: Placement, say: Say) -> None:
         """Move the desk, and kill its mover as often as is planned, at steps that come in turn."""
-        began = time.time()
         points = [_POINTS[kill % len(_POINTS)] for kill in range(self.plan.kills)]
         # A holder's name keeps it from the stream worker, which waits 40 seconds where this waits less than two.
         move_requests.begin(tenant_directory.get(self.tenant_id), to=to, by=SYSTEM, holder="torture")
@@ -200,13 +175,10 @@ class DeskMove(Torture):
         def is_over() -> bool:
             return (item := self._last()) is not None and item.state not in place_changes.MOVES.unfinished
 
-        killed_at = self.carry_out(
+        self.killed_at += self.carry_out(
             carry_out, PHASES, points, is_over=is_over, alive=_ALIVE, say=lambda phase: say(f"to {to}: {phase}")
         )
-        if item := self._last():
-            trips = [line["trips"] for line in self.told("mover") if "trips" in line]
-            seen = {"began": began, "ended": time.time(), "killed_at": killed_at, "hold_trips": [0, *trips][-1]}
-            self.legs.append((item, seen))
+        self.legs += [item] if (item := self._last()) else []
 
     def remove(self) -> None:
         super().remove()
@@ -218,7 +190,7 @@ class DeskMove(Torture):
 
     def figures(self) -> dict[str, Any]:
         """Look for each acknowledged write at the last place, compare both copies, and recount the aggregates."""
-        lines, reads, last = self.told("writer"), self.told("reader"), self.legs[-1][0]
+        lines, reads, last = self.told("writer"), self.told("reader"), self.legs[-1]
         writes = [line for line in lines if line["kind"] != "refused"]
         stored_texts, missing = self._stored(writes)
         acknowledged = Counter(line["text"] for line in writes if line["kind"] != "change")
@@ -226,16 +198,19 @@ class DeskMove(Torture):
         return {
             "writes": len(writes),
             "refused": [line["why"] for line in lines if line["kind"] == "refused"],
-            "killed_at": [point for _, seen in self.legs for point in seen["killed_at"]],
+            "killed_at": self.killed_at,
             "reads": 2 * len(reads),
             "failed_reads": [line["failed"] for line in reads if line["failed"]],
             "lost": sorted(acknowledged - stored_texts),
             "doubled": sorted(text for text, times in stored_texts.items() if times > 1),
             "missing_changes": missing,
-            "different": [item.trouble for item, _ in self.legs if item.trouble] + checked.wrong,
+            "different": [item.trouble for item in self.legs if item.trouble] + checked.wrong,
             "same_digest": checked.digest == last.digest,
-            "legs": [_leg(item, seen, writes) for item, seen in self.legs],
-            "moved": all(item.state == place_changes.KEPT for item, _ in self.legs),
+            "legs": [
+                {"left": item.from_place, "to": item.to_place, "changes": int(item.changes), "holds": int(item.holds)}
+                for item in self.legs
+            ],
+            "moved": all(item.state == place_changes.KEPT for item in self.legs),
             "dashboards": verify.verify(self.repository()).state,
         }
 
@@ -256,24 +231,3 @@ class DeskMove(Torture):
             history = [change.after for entry in entries for change in entry.changes]
             missing += [title for title in given[number] if history.count(title) != 1]
         return found, missing
-
-
-def _leg(item: MoveItem, seen: dict[str, Any], writes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Say what a move took, and what the writes that ended during it did: their usual time and the longest one's."""
-    lines = [line for line in writes if seen["began"] <= line["at"] <= seen["ended"]]
-    held = [line["held"] for line in lines if line["held"]]
-    return {
-        "left": item.from_place,
-        "to": item.to_place,
-        "killed_at": seen["killed_at"],
-        "seconds": round(seen["ended"] - seen["began"], 1),
-        "changes": int(item.changes),  # that were copied behind the tickets
-        "holds": int(item.holds),
-        "held_seconds": int(item.held_ms) / 1000,
-        "hold_trips": seen["hold_trips"],  # of the hold that ended with the switch
-        "writes": len(lines),
-        "writes_held": len(held),
-        "median_write": statistics.median(line["seconds"] for line in lines) if lines else 0.0,
-        "longest_write": max((line["seconds"] for line in lines), default=0.0),
-        "longest_hold": max(held, default=0.0),
-    }

@@ -32,7 +32,7 @@ def attack(three: World) -> Iterator[ApiAttack]:
 
 def run(attack: ApiAttack, numbers: Sequence[int] = ()) -> Visits:
     calls = Visits()
-    attack.run(numbers or range(attack.least), calls, lambda steps: None)
+    attack.run(numbers or range(len(attack.plan)), calls, lambda steps: None)
     return calls
 
 
@@ -56,7 +56,7 @@ def test_every_route_is_called_with_every_trick_and_nothing_crosses(attack: ApiA
 
 
 def test_each_route_is_to_be_called_with_every_trick_for_every_tenant(attack: ApiAttack) -> None:
-    calls = [attack.request(number) for number in range(attack.least)]
+    calls = [attack.request(number) for number in range(len(attack.plan))]
     met = {(made.route.path, made.route.method, made.own.id, made.tricks) for made in calls}
     assert len(met) == len(calls) == len(attack.routes) * len(attack.targets) * len(API_TRICKS)
 
@@ -66,7 +66,7 @@ def test_each_call_is_the_same_for_the_same_seed(attack: ApiAttack) -> None:
         return one.request(number).described | {"key": "", "headers": {}}
 
     again = replace(attack)
-    assert all(described(attack, number) == described(again, number) for number in range(attack.least))
+    assert all(described(attack, number) == described(again, number) for number in range(len(attack.plan)))
 
 
 def test_addresses_of_public_pages_are_written_where_no_setting_says_where_the_portal_is(
@@ -74,7 +74,7 @@ def test_addresses_of_public_pages_are_written_where_no_setting_says_where_the_p
 ) -> None:
     settings.PORTAL_BASE_URL = ""
     acme = three.context("alice", "acme")
-    planned = ((number, attack.request(number)) for number in range(attack.least))
+    planned = ((number, attack.request(number)) for number in range(len(attack.plan)))
     listed = [
         number
         for number, made in planned

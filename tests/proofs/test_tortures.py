@@ -61,7 +61,7 @@ def killed(name: str, found: dict[str, Any]) -> None:
     elif name == "move":
         assert (found["killed_at"], found["writes"] > 5, found["reads"] > 5) == (["copying"], True, True)
         (leg,) = found["legs"]
-        assert (leg["left"], leg["to"], leg["hold_trips"] < 20) == ("pool", "bridge", True)
+        assert (leg["left"], leg["to"], leg["holds"] > 0) == ("pool", "bridge", True)
     elif name == "reshard":
         assert (len(found["killed_at"]), found["walks"] > 2, min(found["moved"]) > 0) == (1, True, True)
     else:

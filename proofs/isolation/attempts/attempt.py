@@ -27,8 +27,7 @@ from tickets.ticket.stored import TICKETS
 
 Key = dict[str, Any]
 
-_LOOK_ALIKES: Final = str.maketrans("abce012", "\u0430\u0432\u0441\u0435\uff10\u0661\uff12")
-_INVISIBLE: Final = ("\u200b", "\u202e", "\u0301")
+_ODD: Final = ("\u200b", "\u202e", "\u0301", "#", "|", "*", "?")  # nothing to be seen, delimiters, wildcards
 _FULL_WIDTH: Final = 0xFEE0  # from an ASCII character to one that looks like it
 _NOBODYS_SHARE: Final = 0.2  # of the wanted rows of the outbox: mail of no tenant, such as a password reset
 _LIMIT: Final = 2048  # bytes of a partition key
@@ -74,7 +73,7 @@ class Draw:
 Fuzzer = Callable[[Draw, str], str]  # from a foreign key of the right form
 
 
-def _own_id(change: Fuzzer) -> Fuzzer:
+def _own_id(change: Callable[[Draw, str], str]) -> Fuzzer:
     """Return the own key with a changed id: what a pattern that is almost right takes for the tenant's."""
 
     def fuzz(draw: Draw, foreign: str) -> str:
@@ -84,32 +83,12 @@ def _own_id(change: Fuzzer) -> Fuzzer:
     return fuzz
 
 
-def _rearranged(draw: Draw, foreign: str) -> str:
-    """Return the parts of an own key, some of them left out, doubled, moved or another tenant's."""
-    rng, mine = draw.rng, draw.me.id
-    section, _, tail = ticket_keys.counter(mine).partition(mine)
-    parts = [section[:-1], section[-1], mine, tail[:1], tail[1:]]
-    for _ in range(rng.choice([1, 1, 2])):
-        at = rng.randrange(len(parts))
-        match rng.randrange(4):
-            case 0:
-                del parts[at]
-            case 1:
-                parts.insert(at, rng.choice([*parts, draw.other.id]))
-            case 2:
-                parts[at] = rng.choice([draw.other.id, parts[at].lower()])
-            case _:
-                parts.append(parts.pop(at))
-    return "".join(parts)
-
-
-def _shown_as(draw: Draw, foreign: str) -> str:
-    """Return an own key, or id, with a character that looks like the right one or like none."""
-    rng = draw.rng
-    own = rng.choice([ticket_keys.counter(draw.me.id), draw.me.id])
-    at = rng.randrange(len(own))
-    alike = rng.choice([chr(ord(own[at]) + _FULL_WIDTH), own[at] + rng.choice(_INVISIBLE)])
-    return rng.choice([own[:at] + alike + own[at + 1 :], own.translate(_LOOK_ALIKES)])
+def _edited(draw: Draw, foreign: str) -> str:
+    """Return an own key of which a character of the id or before it is left out, doubled, or another that looks so."""
+    rng, own = draw.rng, ticket_keys.counter(draw.me.id)
+    at = rng.randrange(own.index(draw.me.id) + len(draw.me.id))
+    alike = rng.choice([chr(ord(own[at]) + _FULL_WIDTH), rng.choice(_ODD) + own[at]])
+    return own[:at] + rng.choice(["", own[at] * 2, alike]) + own[at + 1 :]
 
 
 def _wild(draw: Draw, foreign: str) -> str:
@@ -125,9 +104,9 @@ KEYS: Final[dict[str, Fuzzer]] = {
     "longer id": _own_id(lambda d, mine: d.rng.choice([mine + d.rng.choice("0123456789abcdef"), mine * 2, "0" + mine])),
     "shorter id": _own_id(lambda d, mine: d.rng.choice([mine[:-1], mine[1:], mine[: d.rng.randrange(31)]])),
     "upper case": _own_id(lambda d, mine: mine.upper() if mine.upper() != mine else mine + "A"),
+    "two ids": _own_id(lambda d, mine: d.rng.choice([mine + d.other.id, d.other.id + mine, d.other.id])),
     "wildcard": _wild,
-    "delimiters": _rearranged,
-    "look-alike": _shown_as,
+    "edited": _edited,
     "NUL and blanks": lambda d, f: d.rng.choice(["\0" + f, f + "\0", d.me.id + "\0" + f, " " + f, f + "\n", "\t"]),
     "empty key": lambda draw, foreign: "",
     "oversized key": lambda draw, foreign: foreign + "x" * _LIMIT,
@@ -149,7 +128,7 @@ def no_text(draw: Draw, own: str, foreign: str) -> Any:
 # No item is there and not there: a write that carries this changes nothing, whomever it reaches.
 IMPOSSIBLE: Final = "attribute_not_exists(#k) AND attribute_exists(#k)"
 _IMPOSSIBLE: Final = re.compile(r"\(?attribute_not_exists ?\((#\w+)\) AND attribute_exists ?\(\1\)\)?")
-_READS: Final = ("GetItem", "Query", "BatchGetItem", "TransactGetItems", "Scan")
+_READS: Final = ("GetItem", "Query", "BatchGetItem", "TransactGetItems", "Scan", "ConditionCheckItem")
 _ANY_ID: Final = "0" * 32
 _SCRATCH_ENDING: Final = keys.proof(_ANY_ID).partition(_ANY_ID)[2]
 

@@ -6,7 +6,8 @@ attempt is one that the tenant's code is granted; a hostile one is any of them a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -25,7 +26,6 @@ SINGLE: Final = ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
 LARGEST: Final = {"BatchGetItem": 100, "BatchWriteItem": 25, "TransactWriteItems": 100, "TransactGetItems": 100}
 KNOWN: Final = (*SINGLE, "Query", *LARGEST)
 _MEMBERS: Final = ("Put", "Update", "Delete", "ConditionCheck")
-_RETURNS: Final = ("NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")
 
 
 @dataclass
@@ -235,31 +235,44 @@ def _almost(draw: Draw, made: Made) -> str:
     return f"{kind}, {'alone' if len(made.held) == 1 else 'among own'}" if made.operation in LARGEST else kind
 
 
-def _of_no_type(draw: Draw, made: Made) -> str:
-    held = draw.rng.choice(made.held)
-    held[made.slot] = no_text(draw, draw.own(made.table, made.index), draw.foreign(made.table, made.index))
-    return "no text"
-
-
-def _disguised(draw: Draw, made: Made) -> str:
-    held = draw.rng.choice(made.held)
-    value, name = held.pop(made.slot), made.slot
-    held[draw.rng.choice([name.upper(), name + " ", "\0" + name, "#k", ""])] = value
-    if draw.rng.random() < 0.5:
-        held[name] = {"S": draw.foreign(made.table, made.index)}
-    return "key in disguise"
-
-
-def _incomplete(draw: Draw, made: Made) -> str:
-    body, held = draw.rng.choice(made.bodies), draw.rng.choice(made.held)
-    place = draw.rng.choice([body, held])
-    kept = ("ConditionExpression", "ExpressionAttributeNames") if "ConditionExpression" in place else ()
-    name = draw.rng.choice([n for n in place if n not in kept] or [""])
-    if draw.rng.random() < 0.5:
-        place.pop(name, None)
+def _tampered(draw: Draw, made: Made) -> str:
+    """Take a part of the request away, replace, rename or double it, or add a parameter of old: at any depth."""
+    rng, foreign = draw.rng, {"S": draw.foreign(made.table, made.index)}
+    made.params = copy.deepcopy(made.params)  # parts of it are samples of what there is
+    part, name = rng.choice([*_parts(made.params)])
+    kind = rng.choice(["part missing", "part of no type", "part in disguise", "part added"])
+    nonsense = no_text(draw, draw.own(made.table, made.index), foreign["S"])
+    if kind == "part of no type":
+        part[name] = nonsense
+    elif kind == "part added":
+        if isinstance(part, list):
+            part.insert(name, nonsense)
+        else:
+            part.update(rng.choice(_of_old(made.key_name, foreign)))
     else:
-        place[name] = draw.rng.choice([None, {}, [], "", 7])
-    return "missing parts"
+        removed = part.pop(name)
+        if kind == "part in disguise" and isinstance(part, dict):
+            part[rng.choice([str(name).upper(), f"{name} ", f"\0{name}", "#k", ""])] = removed
+            part |= {name: foreign} if rng.random() < 0.5 else {}
+    return kind
+
+
+def _parts(inside: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield where each part of a request is, but for the conditions that keep its writes from taking place."""
+    for name, value in [*(enumerate(inside) if isinstance(inside, list) else inside.items())]:
+        if name not in ("ConditionExpression", "ExpressionAttributeNames") or "ConditionExpression" not in inside:
+            yield inside, name
+            yield from _parts(value) if isinstance(value, dict | list) else ()
+
+
+def _of_old(name: str, foreign: Key) -> list[dict[str, Any]]:
+    """Return parameters of old, or of the future, that name a foreign key."""
+    condition = {name: {"ComparisonOperator": "NE", "AttributeValueList": [foreign]}}
+    return [
+        {"AttributeUpdates": {name: {"Action": "PUT", "Value": foreign}}}, {"Expected": {name: {"Value": foreign}}},
+        {"AttributesToGet": [name]}, {"ConditionalOperator": "OR"}, {"KeyConditions": condition},
+        {"QueryFilter": condition}, {"ScanFilter": condition}, {"Future": foreign},
+    ]  # fmt: skip
 
 
 def _renamed(draw: Draw, made: Made) -> str:
@@ -293,48 +306,25 @@ def _own_table_of_another(draw: Draw, made: Made) -> str:
     return "own keys, a table of another's own"
 
 
-def _legacy(draw: Draw, made: Made) -> str:
-    """Add a parameter of old, or of the future."""
-    name, typed = made.key_name, {"S": draw.foreign(made.table, made.index)}
-    condition = {"ComparisonOperator": draw.rng.choice(["EQ", "NE", "GT", "NOT_NULL"]), "AttributeValueList": [typed]}
-    old: list[dict[str, Any]] = [
-        {"AttributeUpdates": {name: {"Action": "PUT", "Value": typed}}},
-        {"Expected": {name: {"Value": typed}}},
-        {"AttributesToGet": [name]},
-        {"ConditionalOperator": "OR"},
-        {draw.rng.choice(["KeyConditions", "QueryFilter", "ScanFilter"]): {name: condition}},
-        {"RequestItems": {made.table.full_name: {"Keys": [{name: typed}]}}},
-        {"ExpressionAttributeNames": {"#k": name, name: made.table.range or "x"}},
-        {"Future": typed},
-    ]
-    draw.rng.choice(made.bodies).update(draw.rng.choice(old))
-    if draw.rng.random() < 0.3:
-        made.params.pop("KeyConditionExpression", None)
-    return "legacy parameters"
-
-
-def _members_changed(draw: Draw, made: Made) -> str:
-    """Take all members away, or add one that is none, of another operation, or of another table."""
-    rng, operation, table = draw.rng, made.operation, made.table
+def _stranger(draw: Draw, made: Made) -> str:
+    """Add a member for another's item: one of the same operation, of another one, or of another table."""
+    rng, operation = draw.rng, made.operation
     if operation not in LARGEST:
-        return _legacy(draw, made)
-    kind = rng.choice(["empty request", "odd member", "second table"])
-    if kind == "empty request":
-        made.params = of_many(operation, table, rng.choice([[], [], {}, None, "", [{}]]))
-        return kind
-    second = rng.choice(registry.tables()) if kind == "second table" else table
-    held: Key = {second.hash: {"S": draw.foreign(second)}}
-    held |= {second.range: {"S": draw.sort(second)}} if second.range else {}
-    stolen = {"Key": {"pk": {"S": draw.foreign(TICKETS)}}}
-    stranger = _member(draw, operation, second, held, _MEMBERS)
+        return _tampered(draw, made)
+    kind = rng.choice(["odd member", "second table"])
+    table = rng.choice(registry.tables()) if kind == "second table" else made.table
+    held: Key = {table.hash: {"S": draw.foreign(table)}}
+    held |= {table.range: {"S": draw.sort(table)}} if table.range else {}
+    stranger = _member(draw, operation, table, held, _MEMBERS)
     if kind == "odd member":
+        stolen = {"Key": {"pk": {"S": draw.foreign(TICKETS)}}}
         both = {"Put": {"TableName": table.full_name, "Item": held}, "Delete": stolen}
         others = [_member(draw, other, table, held) for other in LARGEST if other != operation]
-        stranger = rng.choice([stranger, both, *others, {}, None, [stranger], {"Steal": stolen}, {"Put": None}, "x"])
-    if second != table and "RequestItems" in made.params:
-        made.params["RequestItems"] |= of_many(operation, second, rng.choice([[stranger], []]))["RequestItems"]
+        stranger = rng.choice([stranger, both, *others, [stranger], {"Steal": stolen}])
+    if table != made.table and "RequestItems" in made.params:
+        made.params["RequestItems"] |= of_many(operation, table, rng.choice([[stranger], []]))["RequestItems"]
         return kind
-    members = made.params.get("TransactItems") or made.params["RequestItems"][table.full_name]
+    members = made.params.get("TransactItems") or made.params["RequestItems"][made.table.full_name]
     members = members["Keys"] if isinstance(members, dict) else members
     members.insert(rng.choice([0, len(members)]), stranger)
     return kind
@@ -355,9 +345,6 @@ def _planted(draw: Draw, made: Made) -> str:
     body = {"TableName": TICKETS.full_name} | _body(draw, single, TICKETS, key)
     if single == "Put":
         body["Item"] |= {index.hash: value, index.range: {"S": "2026"}}
-    elif rng.random() < 0.2:
-        del body["UpdateExpression"], body["ExpressionAttributeValues"]
-        body["AttributeUpdates"] = {index.hash: {"Action": "PUT", "Value": value}}
     else:
         text = body["UpdateExpression"] = rng.choice(_PLANTING)
         body["ExpressionAttributeNames"] |= used({"#i": index.hash, "#t": "title"}, text)
@@ -378,7 +365,8 @@ def _condition(draw: Draw, made: Made) -> str:
     rng, index, table = draw.rng, made.index, made.table
     kind, text = "twisted condition", rng.choice(_TWISTED)
     if rng.random() < 0.4:
-        kind, text = "random condition", rng.choice(_JOINS).join(_clauses(draw, 0) for _ in range(rng.randint(1, 3)))
+        some = (rng.choice(["{}", "({})", "NOT {}"]).format(rng.choice(_TWISTED)) for _ in range(rng.randint(1, 3)))
+        kind, text = "conditions joined", rng.choice(_JOINS).join(some)
     range_name = (index.range if index else table.range) or "none"
     names = {"#h": made.key_name, "#g": made.key_name, "#r": range_name}
     values = {":o": {"S": draw.own(table, index)}, ":f": {"S": draw.foreign(table, index)}, ":x": {"S": "A"}}
@@ -395,24 +383,6 @@ def _condition(draw: Draw, made: Made) -> str:
         "ExpressionAttributeValues": values,
     }
     return kind
-
-
-def _clauses(draw: Draw, depth: int) -> str:
-    """Return any combination of clauses that the grammar of conditions can build, and some that it cannot."""
-    rng = draw.rng
-    name, value = rng.choice(["#h", "#h", "#g", "#r", "HASH"]), rng.choice([":o", ":f", ":x"])
-    match rng.randrange(8 if depth < 3 else 5):
-        case 0:
-            return f"{name} BETWEEN {value} AND {rng.choice([':o', ':f'])}"
-        case 1:
-            return f"begins_with({name}, {value})"
-        case 5:
-            return f"({_clauses(draw, depth + 1)})"
-        case 6:
-            return f"NOT {_clauses(draw, depth + 1)}"
-        case 7:
-            return f"{_clauses(draw, depth + 1)}{rng.choice(_JOINS)}{_clauses(draw, depth + 1)}"
-    return f"{name}{rng.choice(['', ' '])}{rng.choice(['=', '=', '=', '<>', '<', '<=', '>', '>='])} {value}"
 
 
 def _elsewhere(draw: Draw, made: Made) -> str:
@@ -455,37 +425,30 @@ def _another_operation(draw: Draw, made: Made) -> str:
 
 def _scan(draw: Draw, made: Made) -> str:
     """Read a whole table or index, with what might make it look like the own part."""
-    made.operation = "Scan"
-    if draw.rng.random() < 0.5:
-        made.params = {"TableName": made.table.full_name} | ({"IndexName": made.index.name} if made.index else {})
-    if draw.rng.random() < 0.5:
-        own_key = {":o": {"S": draw.own(made.table, made.index)}}
-        made.params |= {"FilterExpression": f"{made.key_name} = :o", "ExpressionAttributeValues": own_key}
+    made.operation, own_key = "Scan", {":o": {"S": draw.own(made.table, made.index)}}
     made.params |= draw.rng.choice([{}, {"Segment": 1, "TotalSegments": 4}, {"Select": "COUNT"}, {"Limit": 1}])
+    if draw.rng.random() < 0.5:
+        made.params |= {"FilterExpression": f"{made.key_name} = :o", "ExpressionAttributeValues": own_key}
     return "whole table"
 
 
 def _partiql(draw: Draw, made: Made) -> str:
     target = f'"{made.table.full_name}"' + (f'."{made.index.name}"' if made.index else "")
     mine, foreign = draw.own(made.table, made.index), draw.foreign(made.table, made.index)
-    chosen: list[dict[str, Any]] = []
-    for text in draw.rng.choices(_STATEMENTS, k=draw.rng.randint(1, 3)):
-        statement = text.format(target=target, name=made.key_name, own=mine, foreign=foreign)
-        chosen.append({"Statement": statement} | ({"Parameters": [{"S": foreign}]} if "?" in text else {}))
+    texts = (text.format(target=target, name=made.key_name, own=mine, foreign=foreign) for text in _STATEMENTS)
+    chosen = [{"Statement": text, "Parameters": [{"S": foreign}] * text.count("?")} for text in texts]
     made.operation = draw.rng.choice([*_PARTIQL])
-    wrapper = _PARTIQL[made.operation]
-    made.params = {wrapper: chosen} if wrapper else chosen[0]
-    if draw.rng.random() < 0.3:
-        made.params["TableName"] = made.table.full_name
+    wrapper, some = _PARTIQL[made.operation], draw.rng.sample(chosen, draw.rng.randint(1, 3))
+    made.params = {wrapper: some} if wrapper else some[0]
     return "PartiQL"
 
 
 _OF_ANY: Final[dict[Change, int]] = {
-    _almost: 34, _of_no_type: 5, _disguised: 3, _incomplete: 5, _renamed: 5, _own_table_of_another: 8, _legacy: 4,
-    _another_operation: 6, _scan: 4, _partiql: 4, lambda draw, made: "own, granted or not": 5,
+    _almost: 34, _tampered: 20, _renamed: 5, _own_table_of_another: 8, _another_operation: 6, _scan: 4, _partiql: 4,
+    lambda draw, made: "own, granted or not": 5,
 }  # fmt: skip
 _OF_QUERIES: Final[dict[Change, int]] = {_condition: 40, _elsewhere: 16}
-_OF_WRITES: Final[dict[Change, int]] = {_members_changed: 12, _planted: 12}
+_OF_WRITES: Final[dict[Change, int]] = {_stranger: 10, _planted: 12}
 
 
 def hostile(draw: Draw) -> AttackAttempt:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from html import unescape
 from http.cookies import SimpleCookie
+from itertools import product
 from typing import Any, ClassVar, Final
 
 from django.conf import settings
@@ -84,6 +85,11 @@ class HttpAttack:
     targets: Sequence[Target]
     visitors: Visitors
 
+    @property
+    def plan(self) -> Sequence[Any]:
+        """Return what is to be requested, by number."""
+        raise NotImplementedError
+
     def request(self, number: int) -> HttpRequest:
         """Return the request of this number, the same for the same seed."""
         raise NotImplementedError
@@ -119,7 +125,7 @@ class HttpAttack:
                         return
                     status = str(answer[0].status_code)
                     visits.routes.setdefault((made.route.path or "/", made.method), Counter())[status] += 1
-                    for trick in made.tricks or ("numbers and names only",):
+                    for trick in made.tricks:
                         visits.tricks.setdefault(trick, Counter())[status] += 1
                     advance(1)
             finally:
@@ -168,36 +174,22 @@ def _send(browser: Client, made: HttpRequest) -> Any:
 
 @dataclass(frozen=True)
 class PortalAttack(HttpAttack):
-    """Visits: the first ones go to each address for each tenant, by GET and by POST."""
+    """Visits of each address for each tenant, by GET and by POST, with the tricks of each pass."""
 
     prefix: ClassVar[str] = "http-"
     own_settings: ClassVar[dict[str, Any]] = {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
 
     @cached_property
-    def _known(self) -> Sequence[Route]:
-        return [*routes()]
-
-    @property
-    def least(self) -> int:
-        return len(self._known) * len(self.visitors.members) * 2 * len(portal_tricks.PASSES)
+    def plan(self) -> Sequence[tuple[Route, str, Visitor, Sequence[str]]]:
+        return [*product(routes(), ("GET", "POST"), self.visitors.members.values(), portal_tricks.PASSES)]
 
     def request(self, number: int) -> HttpRequest:
         rng = random.Random(f"{self.seed} http {number}")  # noqa: S311  # it has to be repeatable
-        people, known = [*self.visitors.members.values()], self._known
-        if number < self.least:
-            number, which = divmod(number, len(portal_tricks.PASSES))
-            number, who = divmod(number, len(people))
-            visitor, route, method = people[who], known[number // 2], ("GET", "POST")[number % 2]
-            names: Sequence[str] = portal_tricks.PASSES[which]
-        else:
-            visitor, method = rng.choice(people), rng.choice(["GET", "GET", "POST", "HEAD"])
-            names = portal_tricks.some(rng)
-            (route,) = rng.choices(known, [r.weight for r in known])
-        return portal_tricks.visit(rng, visitor, self._victim(rng, visitor), self.visitors, route, method, names)
-
-    def _victim(self, rng: random.Random, visitor: Visitor) -> Target:
-        strangers = [t for t in self.targets if t.id not in visitor.homes]
-        return rng.choice(strangers or [t for t in self.targets if t.id != visitor.target.id])
+        route, method, visitor, names = self.plan[number]
+        names = [rng.choice(names)] if names is portal_tricks.IN_TURN else names
+        strangers = [target for target in self.targets if target.id not in visitor.homes]
+        victim = rng.choice(strangers or [target for target in self.targets if target.id != visitor.target.id])
+        return portal_tricks.visit(rng, visitor, victim, self.visitors, route, method, names)
 
     def greetings(self) -> Iterator[tuple[HttpRequest, Callable[[Any, str], bool]]]:
         honest = [(portal_tricks.plain(visitor), visitor.target) for visitor in self.visitors.members.values()]
@@ -223,21 +215,19 @@ class ApiAttack(HttpAttack):
     def routes(self) -> Sequence[Route]:
         return [*api_routes()]
 
-    @property
-    def least(self) -> int:
-        return len(self.routes) * len(self.targets) * len(api_tricks.API_TRICKS)
+    @cached_property
+    def plan(self) -> Sequence[tuple[Route, Target, str]]:
+        return [*product(self.routes, self.targets, api_tricks.API_TRICKS)]
 
     def prepared(self) -> AbstractContextManager[object]:
         return self.keys.attached()
 
     def request(self, number: int) -> HttpRequest:
         rng = random.Random(f"{self.seed} api {number}")  # noqa: S311  # it has to be repeatable
-        number, which = divmod(number, len(api_tricks.API_TRICKS))
-        number, who = divmod(number, len(self.targets))
-        own = self.targets[who]
+        route, own, trick = self.plan[number]
         victim = rng.choice([target for target in self.targets if target.id != own.id])
         play = api_tricks.TrickPlay(rng, self.keys, self.visitors)
-        return api_tricks.call(play, [*api_tricks.API_TRICKS][which], own, victim, self.routes[number])
+        return api_tricks.call(play, trick, own, victim, route)
 
     def greetings(self) -> Iterator[tuple[HttpRequest, Callable[[Any, str], bool]]]:
         listing = next(r for r in self.routes if r.scope is Scope.TICKETS_READ and "<" not in r.path)

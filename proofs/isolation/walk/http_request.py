@@ -34,12 +34,10 @@ Patterns = Sequence[URLPattern | URLResolver]
 class Route:
     """An address with its parameters as Django writes them: `tickets/<ticket_number:number>/`.
 
-    `weight` is how often it is visited: a page of a tenant has more to give away than the sign-in. Of the API it has a
-    method, the scope that it asks for, and its operation in the schema.
+    Of the API it has a method, the scope that it asks for, and its operation in the schema.
     """
 
     path: str
-    weight: int = 1
     method: str = ""
     scope: Scope = Scope.TICKETS_READ
     operation: Mapping[str, Any] = field(default_factory=dict)
@@ -64,9 +62,7 @@ def _leaves(patterns: Patterns | None = None, prefix: str = "") -> Iterator[tupl
 
 
 def routes() -> Iterator[Route]:
-    for path, view in _leaves():
-        access = getattr(view, "access", None)
-        yield Route(path, 4 if access is None or access.level == "member" else 1)
+    return (Route(path) for path, _ in _leaves())
 
 
 def api_routes() -> Iterator[Route]:
@@ -74,7 +70,7 @@ def api_routes() -> Iterator[Route]:
     for path, view in _leaves():
         for method, route in getattr(view, "api_routes", {}).items():
             written = openapi.document()["paths"]["/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path)]
-            yield Route(path, 1, method, route.scope, written[method.lower()])
+            yield Route(path, method, route.scope, written[method.lower()])
 
 
 @dataclass(frozen=True)

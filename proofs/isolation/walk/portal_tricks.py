@@ -139,12 +139,6 @@ def _form(rng: random.Random, visitor: Visitor, victim: Target) -> dict[str, Any
     }
 
 
-def some(rng: random.Random) -> list[str]:
-    """Return up to three tricks; most visits stay signed in, since others see little."""
-    staying = [name for name in TRICKS if name not in _OF_COOKIES]
-    return rng.sample(staying if rng.random() < 0.7 else [*TRICKS], rng.randint(0, 3))
-
-
 # --- tricks: each returns what it changes in the visit; see `HttpRequest.changed` ---
 
 Trick = Callable[[random.Random, HttpRequest, Visitors], dict[str, Any]]
@@ -281,10 +275,15 @@ TRICKS: Final[dict[str, Trick]] = {
     "challenge of a form": _challenge,
     "partial request": _partial,
 }
-# What every address gets at least; apart, because one may be refused before another is looked at.
+# Of which each visit has one: a visitor who is somebody else, or elsewhere, sees nothing of the other tricks.
+IN_TURN: Final = (
+    "another desk's address", "another host", "cookie of another secret", "spliced cookie", "member no more", _LAST,
+    "partial request",
+)  # fmt: skip
+# What every address gets; apart, because one may be refused before another is looked at.
 PASSES: Final[tuple[tuple[str, ...], ...]] = (
     ("tenant in the address", "tenant in the form", "tenant in headers"),
     ("foreign cursor", "foreign person"),
     ("foreign page mark", "kept form and way back", "challenge of a form"),
+    IN_TURN,
 )
-_OF_COOKIES: Final = {"cookie of another secret", "spliced cookie", "member no more", _LAST}

@@ -14,7 +14,7 @@ from portal.errors import NotFound, PortalError, Unavailable
 from portal.management.command import PortalCommand, Progress, whole_number
 from proofs import proof_report
 from proofs.isolation import targets
-from proofs.isolation.proof import CannotRun, Proof, by_kind, document, prove
+from proofs.isolation.proof import CannotRun, Proof, document, prove
 from proofs.isolation.transport import Unsafe
 from tickets.isolation_runs import platform_proofs
 
@@ -24,10 +24,11 @@ CANNOT_RUN = 2
 class Command(PortalCommand):
     costs = None  # it does whatever people do
     help = (
-        "Prove that no tenant reaches another's data: N randomised hostile requests in the name of every tenant, "
-        "through keys, guard, portal and API, then the same against layers broken on purpose. Nobody's data change. "
-        "Exit status: 0 no request crossed, 1 one did, or the attack missed a broken layer, 2 it could not run. Run it "
-        "where nobody works meanwhile: what others change would be taken for its own doing."
+        "Prove that no tenant reaches another's data: N randomised hostile requests in the name of each, through "
+        "guard and repository, visits of all addresses of the portal and the API, then the same against layers broken "
+        "on purpose. Nobody's data change. Exit status: 0 no request crossed, 1 one did, or the attack missed a broken "
+        "layer, 2 it could not run. Run it where nobody works meanwhile: what others change would be taken for its own "
+        "doing."
     )
     again = "What it made is removed. Run it again with the same --seed for the same requests."
 
@@ -71,7 +72,7 @@ class Command(PortalCommand):
     def _write(self, proof: Proof, options: dict[str, Any]) -> None:
         found = document(proof)
         try:
-            proof_report.write(options, found, title="Isolation of tenants", drawn={"attacks": by_kind(found)})
+            proof_report.write(options, found, title="Isolation of tenants")
         except CommandError as error:
             self.stderr.write(str(error))
 
