@@ -115,7 +115,7 @@ class Hostile:
         # Not each request by itself: a call of many requests would hardly ever come to its end.
         self._requests_to_refusal = self._rng.randint(1, 8) if self._rng.random() < _THROTTLED else -1
         result = self._handle(Batch(batch.stream_arn, batch.shard_id, tuple(records)))
-        counts = {name: result.counts[name] for name in ("events", "dead", "write_units")}
+        counts = {name: result.counts[name] for name in ("events", "dead")}
         self._journal.write(way=way, **counts)
         return result
 

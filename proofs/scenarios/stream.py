@@ -50,9 +50,7 @@ class Stream(Torture):
         # The tenant that is throttled now and then is the last one, so that others can be seen to go on.
         self.hostile = {"redeliver": plan.redeliver, "throttled": self.tenants[-1].tenant_id}
         with self.stage("Writing", plan.events) as progress:
-            began = time.monotonic()
             self._write(progress.advance)
-            self.writing_seconds = time.monotonic() - began
         with self.stage("Recounting", len(self.tenants)) as progress:
             self._drain(progress.label)
             self.verdicts = self._check()
@@ -142,14 +140,13 @@ class Stream(Torture):
 
     def figures(self) -> dict[str, Any]:
         batches = [line for line in self.told("poller", "zombie") if "way" in line]
-        repaired, written = self.told("repairs"), self.last_told("writer", "events")
+        repaired = self.told("repairs")
         first = [b for b in batches if b["way"] == "first"]
         again = [b for b in batches if b["way"] not in ("first", "zombie")]
         verdicts = {**self.verdicts, **{f"{slug} (emptied)": v for slug, v in self.left.items()}}
         return {
             "tickets": sum(v.tickets for v in self.verdicts.values()),
-            "events": written,
-            "events_written_per_second": round(written / self.writing_seconds),
+            "events": self.last_told("writer", "events"),
             "events_applied": sum(b["events"] for b in batches),
             "batches": len(first),
             "redeliveries": len(again),
@@ -165,7 +162,6 @@ class Stream(Torture):
                 one for line in repaired for one in (*line.get("removed", ()), *line.get("differences", ()))
             ],
             "dead_letters": sum(b["dead"] for b in first),
-            "write_units_per_event": round(sum(b["write_units"] for b in batches) / max(1, written), 3),
             "cannot_be_told": {slug: v.why for slug, v in verdicts.items() if v.state == verify.UNKNOWN},
             "drift": {s: [asdict(d) for d in v.differences] for s, v in verdicts.items() if v.state == verify.DRIFT},
         }

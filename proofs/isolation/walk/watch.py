@@ -43,13 +43,13 @@ class Watch(Judge):
         withheld, silent = hooks_of("tenant", "seed", "platform"), logging.NullHandler()
         for events in withheld:
             events.register_first("before-call.dynamodb", self._withhold)
-        # Thousands of refused hosts and bad requests are what the visits are for.
-        with self.attached("tenant", "seed"), logged_by("django", silent), logged_by("pooldesk.api", silent):
-            try:
+        try:
+            # Thousands of refused hosts and bad requests are what the visits are for.
+            with self.attached("tenant", "seed"), logged_by("django", silent), logged_by("pooldesk", silent):
                 yield
-            finally:
-                for events in withheld:
-                    events.unregister("before-call.dynamodb", self._withhold)
+        finally:
+            for events in withheld:
+                events.unregister("before-call.dynamodb", self._withhold)
 
     @contextmanager
     def visit(self, homes: frozenset[str]) -> Iterator[None]:
