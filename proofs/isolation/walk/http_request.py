@@ -10,14 +10,13 @@ import base64
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.urls import URLPattern, URLResolver, get_resolver
-
 from api.documents import openapi
+from portal.web import checks
 from portal.web.access import is_guest_path
 from proofs.isolation.targets import Target
 from tenants.api_keys.scopes import Scope
@@ -27,7 +26,6 @@ IDS_OF_NOBODY: Final = {
     "endpoint": "ep_0123456789abcdef", "requester": f"rq_{'0' * 32}", "letter": "d" * 48, "file": "0" * 32,
     "api_key": "Ab0Cd1Ef", "delivery": f"evt_{'0' * 32}_0.2026-01-31T12:00:00.000000Z",
 }  # fmt: skip
-Patterns = Sequence[URLPattern | URLResolver]
 
 
 @dataclass(frozen=True)
@@ -52,25 +50,16 @@ class Route:
         return [p["name"] for p in self.operation.get("parameters", ()) if p["in"] == "query"]
 
 
-def _leaves(patterns: Patterns | None = None, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        path = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from _leaves(pattern.url_patterns, path)
-        else:
-            yield path, pattern.callback
-
-
 def routes() -> Iterator[Route]:
-    return (Route(path) for path, _ in _leaves())
+    return (Route(path[1:]) for path, _, _ in checks.routes())
 
 
 def api_routes() -> Iterator[Route]:
     """Return every method of every address that takes a key."""
-    for path, view in _leaves():
+    for path, _, view in checks.routes():
         for method, route in getattr(view, "api_routes", {}).items():
-            written = openapi.document()["paths"]["/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path)]
-            yield Route(path, method, route.scope, written[method.lower()])
+            written = openapi.document()["paths"][re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path)]
+            yield Route(path[1:], method, route.scope, written[method.lower()])
 
 
 @dataclass(frozen=True)
