@@ -118,7 +118,7 @@ class StackControl:
             s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=dict.fromkeys(closed, True))
             self.console.say(f"Made the bucket {bucket} for templates.")
         body = template.encode()
-        key = f"{self.name}/{hashlib.sha256(body).hexdigest()[:16]}.yaml"
+        key = f"{self.name}/{hashlib.sha256(body).hexdigest()[:16]}.json"
         s3.put_object(Bucket=bucket, Key=key, Body=body)
         suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
         host = self.endpoint_url or f"https://s3.{self.region}.{suffix}"

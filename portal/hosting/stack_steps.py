@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from portal.deployment import cfn_yaml
 from portal.deployment import template as infra
 from portal.deployment.parts import NOT_GIVEN, Json
 from portal.errors import Conflict, Invalid
@@ -171,7 +170,7 @@ def _update(
 ) -> None:
     """Carry out one update of a deployment. The first one asks for all."""
     console = control.console
-    url = control.uploaded(infra.HEADER + "\n" + cfn_yaml.dump(stage.template), account)
+    url = control.uploaded(json.dumps(stage.template), account)
     changes = control.change_set(url, wanted, set(stage.template["Parameters"]))
     if total > 1:
         console.say(f"{stage.title}:")
