@@ -33,7 +33,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     for module in (tenant_mover, tenant_purge):
         monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(tenant_purge, "_LOOK_SECONDS", 0)
-    monkeypatch.setattr("portal.load.stored.KEPT_MINUTES", 2)
 
 
 @pytest.fixture

@@ -343,6 +343,10 @@ def progress(desk: cast.CastDesk) -> int:
     return int(record.written) if record else 0
 
 
+def test_who_joins_a_demo_gets_tables_and_no_sample_data(engine: None) -> None:
+    assert (run("prepare_demo").status, everything(), everything(USERS)) == (0, [], [])
+
+
 # --- what is refused ---
 
 
@@ -427,7 +431,7 @@ def test_without_a_day_the_newest_ticket_is_of_the_last_days(engine: None) -> No
 
 def test_the_tags_that_the_dashboard_of_a_seeded_desk_lists_are_those_with_most_tickets(engine: None) -> None:
     follower = Follower()
-    seeded()
+    seeded("--tenants", 1)
     follower.fold()
     found = dashboard.read(acme(), days=30)
     true = listing.tickets(recounted(acme()), "TAGS")
