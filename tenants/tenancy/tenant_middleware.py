@@ -119,7 +119,7 @@ class TenantMiddleware:
         with desk_prefix.addresses_of(""), locales.shown_in(_locale(request)):
             try:
                 acting = _acting_ids(request)
-                path, is_whole = request.path_info, not middleware.is_piece(request)
+                path, is_whole = request.path_info, request.method != "POST" and not middleware.is_piece(request)
                 if acting:
                     access.add_cost(request, ACTING)
                 identity = (

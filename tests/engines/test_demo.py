@@ -280,6 +280,7 @@ def test_a_command_joins_the_demo_that_runs_and_a_plain_one_works_on_its_engine(
     assert joined.returncode == 0
     assert shared.page()["items"] == before + 1
     assert "queues at" in joined.stderr, "said by what prepares the demo"
+    assert "seeding" not in joined.stderr, "sample data are a demo's own"
     plain = shared.manage("seed", "--key", "plain")
     assert plain.returncode == 0
     assert shared.page()["items"] == before + 2
