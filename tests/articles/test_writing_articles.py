@@ -86,9 +86,12 @@ def test_bad_input_gets_a_sentence_and_loses_nothing(bob: Browser, given: dict[s
 
 
 def test_a_preview_saves_nothing(alice: TenantContext, bob: Browser) -> None:
-    answer = bob.send(f"{PAGE}new/", sent("Hours", "*nine* <script>x</script>", then="preview"))
-    assert "<em>nine</em> &lt;script&gt;" in text_of(answer)
+    preview = sent("Hours", "*nine* <script>x</script>", then="preview")
+    assert "<em>nine</em> &lt;script&gt;" in text_of(bob.send(f"{PAGE}new/", preview))
     assert not articles.rows(alice)
+    published(alice, "Hours", "eight")
+    assert "<em>nine</em> &lt;script&gt;" in text_of(bob.send(f"{page_of(1)}edit/", preview | {"version": "2"}))
+    assert articles.draft(alice, 1).body == "eight"
 
 
 def test_two_writers_lose_nothing(alice: TenantContext, bob: Browser) -> None:
