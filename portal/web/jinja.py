@@ -341,21 +341,11 @@ def form_guard(context: Context, kept: str = "") -> Markup:
     mark = tenant.page_mark if tenant else kept
     made: tuple[str, Markup] | None = getattr(request, "form_guard", None)  # a page has several forms
     if made is None or made[0] != mark:
-        token = _token(request, is_signed_in=tenant is not None)
-        inputs = f'<input type="hidden" name="csrfmiddlewaretoken" value="{token}">'
+        inputs = f'<input type="hidden" name="csrfmiddlewaretoken" value="{get_token(request)}">'
         if mark:
             inputs += f'<input type="hidden" name="{PAGE_MARK}" value="{escape(mark)}">'
         made = request.form_guard = mark, Markup(inputs)  # noqa: S704  # Django's token is of letters and digits
     return made[1]
-
-
-def _token(request: HttpRequest, *, is_signed_in: bool) -> str:
-    """Return Django's token for a form. Django would send its cookie again with each page, to put off its end by
-    a year; who signs in gets a new one."""
-    is_due = "CSRF_COOKIE" not in request.META or request.META.get("CSRF_COOKIE_NEEDS_UPDATE", False)
-    token = get_token(request)
-    request.META["CSRF_COOKIE_NEEDS_UPDATE"] = is_due or not is_signed_in
-    return token
 
 
 @pass_context

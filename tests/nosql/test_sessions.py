@@ -245,11 +245,3 @@ def test_a_signature_of_a_key_that_was_withdrawn_is_good_no_more(bob: Browser, s
     assert read_cookie(renewed) is not None  # by the answer
     settings.SECRET_KEY = "m" * 60
     assert (read_cookie(renewed), signed_in(bob)) == (None, False)
-
-
-def test_a_page_does_not_send_the_cookie_of_forms_again_to_who_has_signed_in(world: World, bob: Browser) -> None:
-    name = settings.CSRF_COOKIE_NAME
-    visits = [bob.get("/account/") for _ in range(2)]
-    assert ["csrfmiddlewaretoken" in page.content.decode() for page in visits] == [True, True]
-    assert name not in visits[1].cookies
-    assert name in Browser().get("/login/").cookies
