@@ -453,7 +453,8 @@ _FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 
 ALLOWED = {
     ("tenants/tenancy/redaction.py", "|"): "a choice in a regular expression",
-    ("tickets/desk/comment_views.py", "\0#entry-\0"): "what leads to an entry on a page",
+    ("tickets/desk/ticket_presenters.py", "\0?\0#entry-\0"): "an address of a page and a place on it",
+    ("tickets/search/presenters.py", "\0?\0#activity-title"): "an address of a page and a place on it",
     ("tenants/sign_in/accounts.py", "\0|\0"): "what a session's MAC is made over; never stored",
     ("tenants/tenancy/context.py", "\0|\0"): "what a page mark's MAC is made over; never stored",
     ("tenants/sign_in/passwords.py", "|"): "what a reset link's MAC is made over; never stored",
