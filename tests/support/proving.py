@@ -21,7 +21,7 @@ from proofs.isolation.walk import api_tricks, http_attack, portal_tricks
 from proofs.isolation.walk.http_request import api_routes, routes
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import Role
-from tests.support import commands, embedded
+from tests.support import commands, embedded, folding
 from tests.support.articles import published
 from tests.support.commands import Ended
 from tests.support.endpoints import endpoint, tell, work_off
@@ -68,6 +68,7 @@ def three_tenants() -> World:
 def three() -> Iterator[World]:
     """One world for all tests of a module: a proof leaves everything as it is."""
     embedded.make_empty()
+    folding.remember_nothing()
     world = three_tenants()
     before = stored()
     yield world
