@@ -12,10 +12,11 @@ from tests.support import mailing
 from tests.support.mail_receiver import MailReceiver
 from tests.support.operators import calls
 from tests.support.world import Browser, World
-from tickets.desk import commenting, creating, letter_texts
+from tickets.desk import commenting, creating, letter_texts, timelines
 from tickets.desk.letter_texts import FromLetter
 from tickets.requesters import requesters
 from tickets.requesters.requesters import Requester
+from tickets.ticket import stored
 
 REQUEST = {"request_id": "0" * 32}
 
@@ -68,6 +69,24 @@ def test_the_copies_of_a_letter_that_came_in_are_offered_without_the_desks_own(w
     answer = FromLetter("e" * 32, cc=(*own, "grace@example.org"))
     commenting.comment(agent, number, body="It is I.", letter=answer)
     assert 'value="grace@example.org"' in page(bob, number)
+
+
+@pytest.mark.parametrize("way", ["before", "entry"])
+def test_beside_older_entries_the_copies_of_the_latest_are_offered_and_nobody_is_brought_back(
+    world: World, bob: Browser, number: int, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(timelines, "ACTIVITY_PAGE", 3)
+    monkeypatch.setattr(timelines, "_MORE_THAN_A_PAGE", 4)
+    agent = world.context("bob", "acme")
+    commenting.comment(agent, number, body="Old.", cc=["lin@example.org"])
+    (old,) = [one.sk for one in timelines.ticket(agent, number).activity if one.body == "Old."]
+    for n in range(8):
+        commenting.comment(agent, number, body=f"New {n}.", cc=["grace@example.org" if n == 7 else "lin@example.org"])
+    asked = timelines.before(agent, number, old + "#") if way == "before" else stored.entry_reference(old)
+    html = bob.get(f"/tickets/{number}/", {way: asked}).content.decode()
+    assert "Old." in html
+    assert "New 7." not in html
+    assert 'value="grace@example.org"' in html
 
 
 @pytest.mark.parametrize("mark", [letter_texts.UNCONFIRMED, letter_texts.OTHER_PERSON])

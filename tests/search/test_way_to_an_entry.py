@@ -13,6 +13,7 @@ from tests.support.operators import text_of
 from tests.support.searching import index_all
 from tests.support.world import Browser, World
 from tickets.desk import comment_changes, commenting, creating, timelines
+from tickets.desk.ticket_presenters import entry_url
 from tickets.merging import ticket_merging
 from tickets.search import ticket_texts
 from tickets.ticket import stored
@@ -102,6 +103,33 @@ def test_a_hit_in_a_merged_ticket_leads_to_its_entry_in_the_other_one(world: Wor
         answer = browser.get(way(browser, word).partition("#")[0])
         assert (answer.status_code, "#entry-" in answer["Location"]) == (302, True)
         assert marked(browser.get(answer["Location"].partition("#")[0])) == [word]
+
+
+def test_the_way_to_later_entries_names_one_that_is_shown_also_where_two_say_that_tickets_were_merged(
+    world: World,
+) -> None:
+    alice, browser = world.context("alice", "acme"), world.browser("bob")
+    into, other = ticket(world, "one", "two", "three"), ticket(world, title="Cables")
+    ticket_merging.merge(alice, other, into=into)
+    commenting.comment(alice, into, body="four")
+    latest = timelines.ticket(alice, into)
+    for entry in timelines.ticket(alice, into, before=latest.earlier).activity + latest.activity:
+        page = browser.get(entry_url(into, entry.sk).partition("#")[0])
+        is_hidden = timelines.is_other_side(entry, [other])
+        assert (page.context["wanted"] is None, GONE in text_of(page)) == (is_hidden, is_hidden)
+        if later := page.context["later_url"]:
+            assert GONE not in text_of(browser.get(later.partition("#")[0]))
+
+
+def test_a_page_that_ends_with_the_latest_entry_is_the_latest_whatever_else_its_address_asks_for(world: World) -> None:
+    number, browser = ticket(world, *MANY), world.browser("bob")
+    latest = browser.get(f"/tickets/{number}/").context
+    address = entry_url(number, timelines.ticket(world.context("bob", "acme"), number).activity[-1].sk).partition("#")[
+        0
+    ]
+    cursor = latest["earlier_url"].partition("?")[2]
+    page = browser.get(f"{address}&{cursor}")
+    assert (shown(page)[-1], page.context["later_url"], page.context["latest_url"]) == ("nine", None, None)
 
 
 def test_who_may_not_read_a_note_learns_no_more_of_it_by_its_address_than_of_one_that_is_none(world: World) -> None:

@@ -163,12 +163,12 @@ def delivery_line(item: ActivityItem) -> DeliveryLine | None:
 
 
 def reply_facts(tenant: TenantContext, timeline: TicketTimeline) -> dict[str, Any]:
-    """Return what the comment form says of the letter that it makes: nothing to read for it, it is on the page.
+    """Return what the comment form says of the letter that it makes: nothing to read for it, it is read with the page.
 
     `undelivered` is the line of the last letter where that did not get through, and `cc` are the addresses of the last
     entry that had copies, or of the letter that the ticket came as.
     """
-    summary, activity = timeline.summary, timeline.activity
+    summary, activity = timeline.summary, timeline.latest
     if not stored.is_requester(summary.requester):
         return {"letter_to": "", "undelivered": None, "cc": ""}
     lines = [line for line in map(delivery_line, activity) if line]
@@ -332,10 +332,11 @@ def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str 
     """Return what the page of a ticket shows, but for its comment form. `wanted` is the sort key of the entry that the
     address asks for."""
     is_latest, last = not timeline.later, timeline.activity[-1] if timeline.activity else None
-    is_here = any(entry.sk == wanted for entry in timeline.activity)
     summary, here, defined = timeline.summary, ticket_url(int(timeline.summary.number)), definitions.of(tenant)
     merged, colours = [int(one) for one in summary.merged or ()], setup.colours_of(tenant)
     of_ticket = int(summary.number) if merged else 0
+    activity = [entry for entry in timeline.activity if not timelines.is_other_side(entry, merged)]
+    is_here = any(entry.sk == wanted for entry in activity)
     return {
         "ticket": listed(tenant, summary, description=timeline.description),
         "tag_links": [
@@ -343,14 +344,10 @@ def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str 
         ],
         "merged": merged,
         "links": [link_line(one.kind, int(one.number)) for one in timeline.links],
-        "activity": [
-            timeline_entry(a, defined, tenant, of_ticket=of_ticket)
-            for a in timeline.activity
-            if not timelines.is_other_side(a, merged)
-        ],
+        "activity": [timeline_entry(a, defined, tenant, of_ticket=of_ticket) for a in activity],
         "earlier_url": f"{here}?before={timeline.earlier}" if timeline.earlier else None,
         "wanted": stored.entry_id(wanted) if wanted and is_here else None,
-        "later_url": entry_url(int(summary.number), last.sk) if last and not is_latest else None,
+        "later_url": entry_url(int(summary.number), activity[-1].sk) if activity and not is_latest else None,
         "latest_url": None if is_latest else here,
         **(_seen(tenant, summary, last.at if last else "") if is_latest else {}),
         "custom": defined.shown_values(summary.kind, summary.custom),

@@ -36,7 +36,7 @@ CHANGES_READ = 60  # items of a ticket that are read to tell what was changed si
 class TicketTimeline:
     """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it, `later`
     says that there is more after it. `files` are those of the description, `letter` what it keeps of the letter that it
-    came as."""
+    came as. `latest` are for agents the entries of the latest page, whichever is shown: an answer follows on those."""
 
     summary: SummaryItem
     description: str
@@ -46,6 +46,7 @@ class TicketTimeline:
     letter: Any = None
     links: tuple[LinkMap, ...] = ()
     later: bool = False
+    latest: Sequence[ActivityItem] = ()
 
 
 def ticket(
@@ -88,7 +89,8 @@ def ticket(
         links=tuple(parts[0].detail.links or ()),
         activity=shown[::-1],
         earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=purpose) if earlier else None,
-        later=has_later or before is not None,
+        later=has_later or (before is not None and around is None),
+        latest=shown[::-1] if place.before is None else _latest(parts),
     )
 
 
@@ -107,12 +109,22 @@ def _after(parts: Sequence[_Part], place: _Place) -> tuple[list[ActivityItem], b
     """Return the page of entries after a place, oldest first, and whether more follow."""
     if place.after is None:
         return [], False
-    openings = [opening for part in parts[1:] if (opening := part.opening()) and opening.sk > place.after]
+    openings = [opening for opening in _openings(parts) if opening.sk > place.after]
     rows = sorted([*openings, *(row for part in parts for row in part.later)], key=_sort_key)
     # Above the last row of a part that has more, rows of that part would be missing.
     ceiling = min((part.later[-1].sk for part in parts if part.has_later), default=None)
     shown = [row for row in rows if ceiling is None or _sort_key(row) <= ceiling][:ACTIVITY_PAGE]
     return shown, len(rows) > len(shown) or ceiling is not None
+
+
+def _latest(parts: Sequence[_Part]) -> list[ActivityItem]:
+    """Return the entries of the latest page, oldest first."""
+    rows = [*_openings(parts), *(row for part in parts for row in part.newest)]
+    return sorted(rows, key=_sort_key)[-ACTIVITY_PAGE:]
+
+
+def _openings(parts: Sequence[_Part]) -> list[ActivityItem]:
+    return [opening for part in parts[1:] if (opening := part.opening())]
 
 
 def before(tenant: TenantContext, number: int, sort: str) -> str:
@@ -127,7 +139,8 @@ _merged: Final[BoundedCache[tuple[str, int], list[int]]] = BoundedCache(10_000)
 @dataclass
 class _Part:
     """The items of one ticket: `rows` are the newest entries of a page, newest first, and `more` says that others came
-    before them. `later` are those that follow the place, oldest first, and `has_later` says that there are more."""
+    before them. `later` are those that follow the place, oldest first, and `has_later` says that there are more. For
+    agents, `newest` are the latest of all where `rows` begin at a place."""
 
     summary: SummaryItem | None
     detail: DetailItem
@@ -136,6 +149,7 @@ class _Part:
     before: str | None
     later: Sequence[ActivityItem] = ()
     has_later: bool = False
+    newest: Sequence[ActivityItem] = ()
 
     def head(self, number: int) -> SummaryItem:
         if self.summary is None:
@@ -196,13 +210,15 @@ def _parts_read(tenant: TenantContext, numbers: Sequence[int], place: _Place) ->
     """Read a page of each of these tickets, at the same time."""
     reads: list[Callable[[], Any]] = [partial(_rows, tenant, number, place.before) for number in numbers]
     if place.before is not None:
-        reads += [partial(_collection, tenant, number, 2) for number in numbers]
+        # An answer follows on the latest entries, also where it is written beside older ones.
+        limit = ACTIVITY_PAGE + 2 if tenant.is_agent else 2
+        reads += [partial(_collection, tenant, number, limit) for number in numbers]
     if place.after is not None:
         reads += [partial(_later, tenant, number, place.after) for number in numbers]
     found = fan_out(reads) if len(reads) > 1 else [read() for read in reads]
     parts: list[_Part] = found[: len(numbers)]
     for part, head in zip(parts, found[len(numbers) : 2 * len(numbers)], strict=False):
-        part.summary, part.detail, _ = _told_apart(head.items)
+        part.summary, part.detail, part.newest = _told_apart(head.items)
     for part, later in zip(parts, found[2 * len(numbers) :], strict=False):
         part.later, part.has_later = later
     return parts
