@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from api.documents import openapi, presenters
 from api.edge import answers
-from portal.web.access import costs, public
+from portal.web.access import on_get, public
 
 
 @public
-@costs()
+@on_get()
 def schema(request: HttpRequest) -> HttpResponse:
     body = openapi.text()
     response = answers.unless_known(request, answers.answer(body), answers.tag(body))
@@ -22,7 +22,7 @@ def schema(request: HttpRequest) -> HttpResponse:
 
 
 @public
-@costs()
+@on_get()
 def reference(request: HttpRequest) -> HttpResponse:
     """Show the document as a page whose forms call the API."""
     addresses = {"schema_url": reverse("api:schema"), "base_url": request.build_absolute_uri(openapi.ADDRESS)}

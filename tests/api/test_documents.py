@@ -149,6 +149,12 @@ def test_the_document_is_made_once_and_sent_once() -> None:
     assert openapi.text() is openapi.text()
 
 
+@pytest.mark.parametrize("address", ["/api/v1/openapi.json", "/api/v1/docs/"])
+def test_what_describes_the_api_is_only_asked_for(address: str) -> None:
+    asked = [Client().generic(method, address).status_code for method in ("GET", "HEAD", "POST", "PUT", "DELETE")]
+    assert asked == [200, 200, 405, 405, 405]
+
+
 # --- the page ---
 
 

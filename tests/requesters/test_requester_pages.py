@@ -120,6 +120,7 @@ def test_a_person_is_added_and_changed_by_forms(bob: Browser, alice: TenantConte
     sent = {"name": "Ada Lovelace", "addresses": "ada@example.org\r\nADA@work.example", "request_id": FORM}
     answer = bob.send("/requesters/new/", {**sent, "language": "en", "organisation": "Engines", "notes": "A\r\nB"})
     assert (answer.status_code, answer["Location"]) == (302, f"/acme/requesters/{id_of_request(FORM)}/")
+    assert bob.send("/requesters/new/", sent)["Location"] == answer["Location"], "sent twice, added once"
     made = requesters.by_address(alice, "ada@work.example")
     assert made is not None
     assert (made.name, made.organisation, made.notes, made.language) == ("Ada Lovelace", "Engines", "A\nB", "en")

@@ -130,6 +130,10 @@ _FORMS: list[tuple[str | Callable[[World], str], str, str, str]] = [
     ("/account/profile/", "signature", "Yours", "Kindly"),
     ("/desk/settings/", "name", "Acme Works", "Acme Industries"),
     ("/desk/settings/", "ticket_priority", "high", "low"),
+    ("/desk/settings/mail/", "acknowledgement", "We answer.", "We write."),
+    ("/desk/settings/mail/", "domain_sender", "desk@a.example", "desk@b.example"),
+    ("/desk/settings/public/", "next_steps", "We ring.", "We write."),
+    ("/desk/settings/public/", "looks_name", "Acme Help", "Acme Care"),
 ]
 
 

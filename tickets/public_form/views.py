@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from portal.dynamo.client import fan_out
-from portal.errors import Conflict, Invalid, NotFound
+from portal.errors import Invalid, NotFound
 from portal.web.access import member, on_get, on_post
 from portal.web.client_address import client_address
-from portal.web.conflicts import put_on_newer, told_in
+from portal.web.conflicts import put_on_newer, status_of, told_in
 from tenants.tenancy.context import Role, TenantContext
 from tenants.tenancy.request import GuestRequest, TenantRequest, absolute_url, actor_of
 from tickets.articles.presenters import suggested_to_guests
@@ -213,7 +213,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
             )
             messages.success(request, _("Settings saved."))
             return redirect(_PAGE)
-    return _settings(request, settings_form=sent, status=422)
+    return _settings(request, settings_form=sent)
 
 
 @member(Role.ADMIN)
@@ -222,16 +222,12 @@ def change_looks(request: TenantRequest) -> HttpResponse:
     """Store name, colour and language of the desk's public pages."""
     sent = LooksForm(request.POST, request.FILES)
     if sent.is_valid():
-        version = sent.cleaned_data["looks_version"]
-        try:
-            by = actor_of(request)
+        version, by = sent.cleaned_data["looks_version"], actor_of(request)
+        with told_in(sent):
             looks.change(request.tenant, values=sent.values, logo=sent.picture, version=version, by=by)
-        except (Invalid, Conflict) as error:
-            sent.add_error("looks_name" if error.field == "name" else error.field, error.message)
-        else:
             messages.success(request, _("Looks saved."))
             return redirect(_PAGE)
-    return _settings(request, looks_form=sent, status=422)
+    return _settings(request, looks_form=sent)
 
 
 @member(Role.ADMIN)
@@ -254,7 +250,7 @@ def preview(request: TenantRequest) -> HttpResponse:
 def _settings_refused(request: TenantRequest, sent: SettingsForm) -> HttpResponse:
     with told_in(sent):
         form_settings.checked(sent.values)
-    return _settings(request, settings_form=sent, status=422)
+    return _settings(request, settings_form=sent)
 
 
 def _settings(
@@ -262,7 +258,6 @@ def _settings(
     *,
     looks_form: LooksForm | None = None,
     settings_form: SettingsForm | None = None,
-    status: int = 200,
 ) -> HttpResponse:
     tenant = request.tenant
     item, stored = tenant.repository.get_all([looks.wanted(tenant), form_settings.wanted(tenant)], consistent=True)
@@ -282,4 +277,5 @@ def _settings(
         "origins": settings.origins,
         "looks": of_looks,
     }
-    return render(request, "public_form/settings.html", page, status=status)
+    sent = looks_form or settings_form
+    return render(request, "public_form/settings.html", page, status=status_of(sent) if sent else 200)

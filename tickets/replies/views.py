@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 from portal import clock
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
-from portal.web.conflicts import put_on_newer, told_in
+from portal.web.conflicts import put_on_newer, status_of, told_in
 from portal.web.heavy_work import heavy
 from portal.web.locales import stored_text
 from tenants.tenancy.context import Role, TenantContext
@@ -80,7 +80,7 @@ def settings_page(request: TenantRequest) -> HttpResponse:
             return redirect(_PAGE)
     settings = mail_settings.read(request.tenant)
     put_on_newer(form, MailForm.of(settings))
-    return _page(request, settings, form, status=422)
+    return _page(request, settings, form, status=status_of(form))
 
 
 _changes_mail_settings: Final = on_post(
@@ -104,7 +104,7 @@ def choose_sender(request: TenantRequest) -> HttpResponse:
             return redirect(_PAGE)
     settings = mail_settings.read(request.tenant)
     put_on_newer(form, SenderForm.of(settings))
-    return _page(request, settings, MailForm.of(settings), sender_form=form, status=422)
+    return _page(request, settings, MailForm.of(settings), sender_form=form, status=status_of(form))
 
 
 @member(Role.ADMIN)

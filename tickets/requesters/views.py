@@ -88,7 +88,7 @@ def beside_ticket(request: TenantRequest, requester: str, number: int) -> HttpRe
 
 @member(Role.AGENT)
 @on_get()
-@on_post(write="address of a requester, audit row, membership, requester", trips=4, reads=2, writes=30)
+@on_post(get="requester", write="address of a requester, audit row, membership, requester", trips=4, reads=3, writes=30)
 def new_requester(request: TenantRequest) -> HttpResponse:
     form = RequesterForm(request.POST or None)
     if request.method == "POST" and form.is_valid():

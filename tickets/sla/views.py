@@ -23,7 +23,7 @@ _PAGE: Final = "tickets:sla"
 
 
 @member(Role.ADMIN)
-@on_get(get="setup", trips=1, reads=2)
+@on_get(get="setup, targets", trips=2, reads=3)
 @on_post(get="targets", write="audit row, membership, setup, targets", trips=6, reads=5, writes=20)
 def sla_page(request: TenantRequest) -> HttpResponse:
     """Show the policy, or store what was entered as its next version. A conflict keeps what was typed."""
