@@ -74,6 +74,7 @@ def put_on_stored(form: Form, stored: Form) -> bool:
         field, shown, now = bound.field, form.data.get(bound.html_initial_name), _shown(stored, bound.name)
         text = "" if now is None else str(now)
         is_omitted = field.widget.value_omitted_from_data(form.data, {}, bound.html_name)
+        is_omitted |= shown is None and bound.html_name not in form.data  # a box that the page did not have
         if is_omitted or (shown is not None and not _differs(field, shown, bound.data)):
             data[bound.html_name] = text
         elif shown is not None and _differs(field, shown, text) and _differs(field, text, bound.data):

@@ -169,6 +169,14 @@ def test_of_two_tabs_each_changes_only_its_own_choices_and_nothing_is_replaced_u
     assert mail_choices.chosen(acme.repository, acme.user_id).digest_hour == 7
 
 
+def test_a_kind_of_news_that_the_page_did_not_have_yet_stays_as_it_is(desk: World) -> None:
+    bob, acme = desk.browser("bob"), desk.context("bob", "acme")
+    before = {name: value for name, value in shown(bob).items() if not name.endswith("_rated")}
+    assert bob.send("/desk/mail/", before | {"digest": "7"}).status_code == 302
+    found = mail_choices.chosen(acme.repository, acme.user_id)
+    assert (found.unwanted_mail, found.unwanted_notices, found.digest_hour) == (set(), set(), 7)
+
+
 def test_choices_survive_another_role_and_end_with_the_membership(desk: World) -> None:
     from tenants.tenancy.context import Role
 
