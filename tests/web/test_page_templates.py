@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jinja2 import DictLoader, Environment, UndefinedError
 from markupsafe import Markup, escape
 
-from portal.web import jinja
+from portal.web import desk_prefix, jinja
 from tenants.tenancy.template_context import MAIN_PAGES
 from tickets.desk import page_texts
 from tickets.desk.ticket_presenters import ShownChoice
@@ -121,6 +121,12 @@ def test_what_is_kept_of_a_piece_is_what_its_arguments_make(pages: Environment, 
     made = getattr(pages.get_template(kept[name]).make_module(), name)(*arguments)
     assert pages.filters[name](*arguments) == made
     assert HOSTILE not in made
+
+
+@pytest.mark.parametrize("written", ["#7", "&#35;7", "&num;7", "- [ ] &num;7"])
+def test_the_number_of_a_ticket_leads_to_it_however_its_sign_is_written(written: str) -> None:
+    with desk_prefix.addresses_of("acme"):
+        assert '<a href="/acme/tickets/7/">#7</a>' in page_texts.ticket_text(written)
 
 
 def test_a_kept_form_has_its_own_mark_whatever_other_forms_are_on_the_page(pages: Environment) -> None:

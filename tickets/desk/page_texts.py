@@ -28,7 +28,8 @@ TICKS: Final = "ticks"  # the id of the form that the boxes of checklists belong
 def ticket_text(text: str, ticks: str = "") -> Markup:
     """Return Markdown as safe HTML, in which #176 is a link to that ticket of the same desk and items of checklists
     have boxes. With `ticks`, "description" or what names a comment, the boxes are buttons of a form."""
-    return _shown(text, tickets_url() if "#" in text else "", ticks, locales.current().language)
+    has_sign = "#" in text or "&num;" in text  # Markdown makes the one of the other
+    return _shown(text, tickets_url() if has_sign else "", ticks, locales.current().language)
 
 
 @lru_cache(maxsize=512)
