@@ -51,6 +51,7 @@ function route(event) {
       document.getElementById("messages")?.replaceChildren(...answer.getElementById("messages").childNodes);
       told = true;
     }
+    if (xhr.status < 400 && part === "#ticket") nameShown(xhr.responseURL);
     if (xhr.status < 400 && !asking) {
       // The box is done: focus goes on to what was written, where single keys are shortcuts again.
       if (requestConfig.elt.matches("[data-reply]")) document.activeElement?.blur();
@@ -68,6 +69,12 @@ function route(event) {
   if (xhr.status < 400 && xhr.responseURL && xhr.responseURL !== location.href) {
     history.pushState({ htmx: true }, "", xhr.responseURL);
   }
+}
+
+/** The address goes on to name what is shown: a ticket that was read at an old entry is shown at its latest ones. */
+function nameShown(address) {
+  const { pathname, search } = new URL(address || location.href, location.href);
+  if (pathname === location.pathname && search !== location.search) history.replaceState(history.state, "", pathname + search);
 }
 
 document.addEventListener("htmx:beforeRequest", (event) => {

@@ -121,6 +121,18 @@ def test_a_hit_in_a_note_is_in_the_window_marked_and_has_the_focus_when_its_tick
     assert audit(page, "a ticket at an entry") == []
 
 
+def test_who_writes_at_a_hit_is_at_the_address_of_the_latest_entries_that_are_shown_then(page: Page) -> None:
+    page.goto("/search/?q=counterfeit")
+    page.locator("a.row-link").click()
+    expect(page).to_have_url(re.compile(r"/tickets/1/\?entry="))
+    page.locator("#reply textarea").first.fill("It is not.")
+    page.locator("#comment-send").click()
+    expect(page.locator("#activity")).to_contain_text("It is not.")
+    expect(page).to_have_url(re.compile(r"/tickets/1/$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/search/\?q=counterfeit"))
+
+
 def test_a_page_with_filters_offers_the_whole_desk_first_and_its_own_list_second(page: Page) -> None:
     for option, status in (("search-all", None), ("search-here", "open")):
         page.goto("/search/?q=zebra&status=open&order=newest")

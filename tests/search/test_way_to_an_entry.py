@@ -105,6 +105,19 @@ def test_a_hit_in_a_merged_ticket_leads_to_its_entry_in_the_other_one(world: Wor
         assert marked(browser.get(answer["Location"].partition("#")[0])) == [word]
 
 
+def test_an_answer_written_beside_an_old_entry_is_held_up_while_others_have_answered_meanwhile(world: World) -> None:
+    number, bob, alice = ticket(world, *MANY), world.browser("bob"), world.context("alice", "acme")
+    index_all()
+    page = bob.get(way(bob, "zebra").partition("#")[0])
+    form = {"body": "Mine.", "request_id": "a" * 32, "seen_at": page.context["seen_at"]}
+    assert bob.get(page.context["updates_url"]).status_code == 204
+    commenting.comment(alice, number, body="Hers.")
+    assert "Hers." in text_of(bob.get(page.context["updates_url"]))
+    refused = bob.send(f"/tickets/{number}/comment/", form)
+    assert (refused.status_code, "Hers." in text_of(refused), "Mine." in text_of(refused)) == (409, True, True)
+    assert shown(bob.get(f"/tickets/{number}/"))[-1] == "Hers."
+
+
 def test_the_way_to_later_entries_names_one_that_is_shown_also_where_two_say_that_tickets_were_merged(
     world: World,
 ) -> None:

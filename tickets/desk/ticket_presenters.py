@@ -331,7 +331,7 @@ SNOOZES: Final = {
 def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str | None = None) -> dict[str, Any]:
     """Return what the page of a ticket shows, but for its comment form. `wanted` is the sort key of the entry that the
     address asks for."""
-    is_latest, last = not timeline.later, timeline.activity[-1] if timeline.activity else None
+    is_latest = not timeline.later
     summary, here, defined = timeline.summary, ticket_url(int(timeline.summary.number)), definitions.of(tenant)
     merged, colours = [int(one) for one in summary.merged or ()], setup.colours_of(tenant)
     of_ticket = int(summary.number) if merged else 0
@@ -349,7 +349,7 @@ def ticket_page(tenant: TenantContext, timeline: TicketTimeline, *, wanted: str 
         "wanted": stored.entry_id(wanted) if wanted and is_here else None,
         "later_url": entry_url(int(summary.number), activity[-1].sk) if activity and not is_latest else None,
         "latest_url": None if is_latest else here,
-        **(_seen(tenant, summary, last.at if last else "") if is_latest else {}),
+        **_seen(tenant, summary, timeline.latest[-1].at if timeline.latest else ""),
         "custom": defined.shown_values(summary.kind, summary.custom),
         "outside": _outside(tenant, summary),
         "statuses": _statuses(summary),
