@@ -196,16 +196,15 @@ class Store:
         stored: dict[tuple[str, ...], dict[str, Any]] = {}
         places = [(model.table.full_name, *_texts(key)) for model, key in wanted]
         named = {place: (model.table, key) for place, (model, key) in zip(places, wanted, strict=True)}
-        for some in chunked(named.values(), BATCH_GET_LIMIT):
+        for some in chunked(named.items(), BATCH_GET_LIMIT):
             request: dict[str, dict[str, Any]] = {}
-            for table, key in some:
-                of_table = request.setdefault(table.full_name, {"Keys": [], "ConsistentRead": consistent})
-                of_table["Keys"].append(key)
+            for (name, *_), (_, key) in some:
+                request.setdefault(name, {"Keys": [], "ConsistentRead": consistent})["Keys"].append(key)
             with self._connection() as connection:
                 found = batch_get_raw(connection, request)
-            for table in {table.full_name: table for table, _ in some}.values():
-                for raw in found.get(table.full_name, ()):
-                    stored[(table.full_name, *(raw[name]["S"] for name in table.key_names))] = raw
+            for name, key_names in {name: table.key_names for (name, *_), (table, _) in some}.items():
+                for raw in found.get(name, ()):
+                    stored[(name, *(raw[part]["S"] for part in key_names))] = raw
         items = map(stored.get, places)
         return [model.from_raw_data(raw) if raw else None for (model, _), raw in zip(wanted, items, strict=True)]
 
