@@ -13,10 +13,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
-from typing import Final
+from contextvars import ContextVar
+from typing import Any, Final
 
 from django.conf import settings
+from django.core.signals import request_finished
+from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -146,13 +148,27 @@ def _answer(request: HttpRequest) -> HttpResponse:
         del response["Content-Type"]
     else:
         response["Content-Length"] = str(len(response.content))  # else the server ends the connection behind it
-    if request.method == "HEAD":
-        response.content = b""
-    if caller is not None:  # behind the answer, for which nobody waits longer
-        response._resource_closers.append(partial(key_authentication.note_use, caller))  # type: ignore[attr-defined]
+    _answered.set(caller)
     # Django would log refusals and faults with the address, in which a key may stand.
     response._has_been_logged = True  # type: ignore[attr-defined]
     return response
+
+
+# Whose answer this thread is sending, None for a refused key.
+_answered: ContextVar[ApiCaller | None] = ContextVar("API caller", default=None)
+
+
+@receiver(request_finished)
+def _note_use(**_signal: Any) -> None:
+    """Note the use of a key behind the answer, for which nobody waits longer."""
+    caller = _answered.get()
+    if caller is None:
+        return
+    _answered.set(None)
+    try:
+        key_authentication.note_use(caller)
+    except Exception:  # raised further, it would cost the caller the connection
+        log.exception("The use of a key of tenant %s was not noted", caller.tenant.tenant_id)
 
 
 def _route_of(request: HttpRequest) -> str:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.conf import LazySettings
+from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -260,6 +261,21 @@ def test_a_request_costs_no_trip_more_for_being_noted(world: World) -> None:
         assert ApiClient(text).ask("/tickets").status_code == 200
     assert bills[0].trips == 2
     assert keep(world, key).last_used_from == "127.0.0.1"
+
+
+def test_a_fault_in_noting_a_use_is_logged_and_costs_the_caller_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(caller: ApiCaller) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(key_authentication, "note_use", fail)
+    key, text = make_key(world.context("alice", "acme"))
+    client = ApiClient(text)
+    assert [client.ask("/tickets").status_code, Client().get("/in/").status_code] == [200, 302]
+    (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert key.tenant_id in line.getMessage()
+    assert line.exc_info
 
 
 def test_uses_are_noted_once_in_five_minutes(world: World) -> None:
