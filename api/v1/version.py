@@ -60,7 +60,7 @@ _RESOURCES: Final[dict[str, tuple[Any, ...]]] = {
 version_1: Final = RoutedApi(
     title="Pooldesk",
     version="1",
-    description="The tickets of one desk: that of the API key which calls.",
+    description="The tickets of one desk: that of the API key which calls. HEAD gets what GET gets, without a body.",
     urls_namespace="v1",
     openapi_extra={"tags": [{"name": name, "description": text} for name, (text, *_) in _RESOURCES.items()]},
 )
