@@ -10,8 +10,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import subprocess
-import tarfile
 import threading
 import urllib.error
 import urllib.request
@@ -221,8 +221,7 @@ def last_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = subprocess.run(command, cwd=TODAY, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"The last release is not in this copy's history: {made.stderr.strip()}")
-    with tarfile.open(archive) as packed:
-        packed.extractall(archive.parent / "code", filter="data")
+    shutil.unpack_archive(archive, archive.parent / "code")
     return archive.parent / "code"
 
 
