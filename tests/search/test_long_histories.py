@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from portal.dynamo import meter
 from tests.search.desk_in_memory import MemoryDesk
 from tickets.search import ticket_search, ticket_texts
 from tickets.search.results import Hit, Where
@@ -23,6 +24,17 @@ def long(desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(ticket_texts, "FURTHER_ENTRIES", 3)
     old = ["A zebra or a yak", "It is forbidden, see CVE-2014-0160"]
     return desk.ticket("Gadget", "It broke", comments=[*old, "Fresh", *["Alpha", "Alpha"] * 2])
+
+
+@pytest.mark.parametrize(("entries", "reads"), [(160, 1), (200, 1), (201, 2)])
+def test_a_history_of_up_to_two_hundred_entries_is_read_in_the_trip_of_the_texts(
+    desk: MemoryDesk, entries: int, reads: int
+) -> None:
+    desk.ticket("Gadget", comments=["A zebra", *["Alpha"] * (entries - 1)])
+    with meter.measure() as bill:
+        (hit,) = ticket_search.find(desk.agent, "zebra").hits
+    assert [piece.text for piece in hit.snippet if piece.is_match] == ["zebra"]
+    assert bill.trips == 1 + reads
 
 
 def numbered(hits: Sequence[Hit]) -> list[int]:

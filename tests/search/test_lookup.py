@@ -50,6 +50,30 @@ def test_who_remembers_headers_of_before_a_merge_reads_once_more_and_finds_the_s
     assert trips(desk, "printer") == 2
 
 
+def test_how_many_tickets_there_are_is_read_once_for_as_long_as_the_headers_stay(desk: MemoryDesk) -> None:
+    def counted() -> int:
+        with meter.measure() as bill:
+            ticket_search.find(desk.agent, "printer")
+        return sum(call.operation == "GetItem" for call in bill.calls)
+
+    assert [counted(), counted()] == [1, 0]
+    desk.ticket("Printer again")
+    assert counted() == 0
+    merge(desk, born=9)
+    assert [counted(), counted(), counted()] == [0, 1, 0]
+
+
+def test_a_later_page_goes_on_where_a_process_began_that_knew_of_fewer_tickets(desk: MemoryDesk) -> None:
+    for _ in range(10):
+        desk.ticket("Printer")
+    ticket_search.find(desk.agent, "printer")
+    desk.ticket("Toaster", number=400)
+    first = ticket_search.find(desk.agent, "printer")
+    index_lookup.forget()
+    second = ticket_search.find(desk.agent, "printer", further=first.further)
+    assert sorted(int(hit.summary.number) for hit in (*first.hits, *second.hits)) == [*range(1, 41)]
+
+
 def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     read = index_lookup.read_state
     seen: list[bool] = []

@@ -87,12 +87,18 @@ def test_a_search_reads_few_units_in_three_round_trips_however_many_tickets_ther
     assert small[1] <= large[1] <= BOUNDS[kind]
 
 
-def test_suggestions_read_few_units_in_three_round_trips() -> None:
-    index_lookup.forget()
-    with meter.measure() as bill:
-        suggesting.suggest(desk(LARGE).agent, vocabulary()[700][:3])
-    assert bill.trips == 3
-    assert bill.read_units <= 22
+@pytest.mark.parametrize("word", [700, 9_000])
+def test_suggestions_cost_the_same_for_a_thousand_tickets_and_for_ten_thousand(word: int) -> None:
+    of_index = []
+    for tickets in (SMALL, LARGE):
+        index_lookup.forget()
+        desk(tickets)
+        with meter.measure() as bill:
+            suggesting.suggest(desk(tickets).agent, vocabulary()[word][:3])
+        assert bill.trips == 3
+        assert bill.read_units <= 13
+        of_index.append(sum(call.read_units for call in bill.calls if call.table == SEARCH.full_name))
+    assert of_index[0] == of_index[1]
 
 
 def test_a_search_reads_at_most_so_many_blocks() -> None:

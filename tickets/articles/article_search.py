@@ -42,12 +42,13 @@ class ArticleHit:
     snippet: tuple[Piece, ...]
 
 
-def find(desk: TenantContext, text: str, *, public: bool) -> list[ArticleHit]:
+def find(desk: TenantContext, text: str, *, public: bool, at_once: bool = True) -> list[ArticleHit]:
     """Return the best articles that have all that somebody typed, nothing for a query about tickets alone.
 
-    Two round trips: the catalogue, and one BatchGetItem for the texts. Raises Invalid for a query that says nothing.
+    Two round trips: the catalogue, `at_once` or not, and one BatchGetItem for the texts. Raises Invalid for a query
+    that says nothing.
     """
-    return find_in(catalogue.read(desk, public=public), desk, text, public=public)
+    return find_in(catalogue.read(desk, public=public, at_once=at_once), desk, text, public=public)
 
 
 def find_in(known: Catalogue, desk: TenantContext, text: str, *, public: bool) -> list[ArticleHit]:

@@ -126,9 +126,10 @@ def hits(found: Iterable[ArticleHit]) -> list[dict[str, Any]]:
 
 
 def beside_tickets(tenant: TenantContext, text: str) -> dict[str, Any]:
-    """Return the articles that a search for tickets finds beside them, nothing for "": two round trips."""
+    """Return the articles that a search for tickets finds beside them, nothing for "": two round trips. Like a ticket,
+    an article may be found a second after it was written."""
     try:
-        found = article_search.find(tenant, text, public=False) if text else []
+        found = article_search.find(tenant, text, public=False, at_once=False) if text else []
     except Invalid:  # the search for tickets says so
         found = []
     more = f"{reverse('tickets:articles')}?{urlencode({'q': text})}" if len(found) > _BESIDE else ""

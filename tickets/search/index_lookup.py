@@ -9,7 +9,8 @@ then the second ones, up to a limit. A word of which not all was read is said to
 block is lost: what the other blocks have is found.
 
 The headers are remembered for each tenant. With them the blocks are asked for while the state is read, which says
-whether they still are the right ones; what turns out to be missing is read afterwards.
+whether they still are the right ones; what turns out to be missing is read afterwards. With the headers a process
+remembers how many tickets there are, which only ranks: it asks for the number again once the headers have changed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import chain, count, pairwise, zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from portal.dynamo.client import fan_out
 from portal.dynamo.store import Store
@@ -33,6 +34,8 @@ from tickets.search.index.segments import IndexState, read_state
 from tickets.search.search_query import Phrase, SearchQuery
 from tickets.search.stored import BlockItem, SegmentItem
 from tickets.search.text_match import BEGINS, EXACT, FORM, WordMatcher, matchers
+from tickets.ticket import stored as ticket_keys
+from tickets.ticket.stored import CounterItem
 
 log = logging.getLogger("pooldesk.search")
 
@@ -213,6 +216,7 @@ class IndexLookup:
         self._repository, self._ask, self._limit = repository, ask, limit
         self._state = IndexState()
         self._blocks: dict[BlockId, bytes] = {}
+        self.tickets = 0  # that there are, or were when the headers were first seen
         self.is_damaged = False  # a block is lost, or cannot be read
 
     @property
@@ -221,14 +225,18 @@ class IndexLookup:
         return not self._state.headers and not self._state.new
 
     def begin(self) -> None:
-        """Read the state, and beside it the blocks that it probably names. Raises Throttled, Unavailable."""
+        """Read the state and, beside it, the blocks that it probably names and the number of tickets where that is not
+        known. Raises Throttled, Unavailable."""
         known = _known.get(self._repository.tenant_id)
-        if known is None:
-            self._read_state()
-        else:
-            guess = self._plan(known)
-            reads: list[Callable[[], object]] = [self._read_state, partial(self._read_blocks, guess, consistent=False)]
-            fan_out(reads)
+        reads: list[Callable[[], object]] = [self._read_state]
+        if known:
+            self.tickets = known.tickets
+            reads.append(partial(self._read_blocks, self._plan(known.headers), consistent=False))
+        if not self.tickets:
+            reads.append(self._read_counter)
+        fan_out(reads)
+        is_number_new = known is None or not known.tickets or _ids(known.headers) == _ids(self._state.headers)
+        self._remember(self.tickets if is_number_new else 0)
 
     def finish(self) -> dict[AskedTerm, TermRead]:
         """Return what the index has of each word, reading the blocks that are not there yet.
@@ -236,20 +244,27 @@ class IndexLookup:
         A block that is missing was merged with others after its header was read, so all begins anew, once. One that is
         missing still is lost. Raises Throttled, Unavailable.
         """
-        plan = self._plan(self._state)
+        plan = self._plan(self._state.headers)
         if not self._read_blocks(plan, consistent=False):
             self._read_state(consistent=True)
-            plan = self._plan(self._state)
+            self._remember(0)
+            plan = self._plan(self._state.headers)
             self._read_blocks(plan, consistent=True)
         return self._collected(plan)
 
     def _read_state(self, *, consistent: bool = False) -> None:
         self._state = read_state(self._repository, consistent=consistent)
-        _known.put(self._repository.tenant_id, replace(self._state, new=()))
 
-    def _plan(self, state: IndexState) -> _Plan:
+    def _read_counter(self) -> None:
+        item = self._repository.get(CounterItem, ticket_keys.counter, sort=ticket_keys.COUNTER_TICKET)
+        self.tickets = int(item.last) if item else 0
+
+    def _remember(self, tickets: int) -> None:
+        _known.put(self._repository.tenant_id, _Known(self._state.headers, tickets))
+
+    def _plan(self, headers: Iterable[SegmentItem]) -> _Plan:
         ranges = [(*bounds, term) for term in dict.fromkeys(self._ask()) for bounds in term.ranges]
-        return _planned(state.headers, ranges, self._limit)
+        return _planned(headers, ranges, self._limit)
 
     def _read_blocks(self, plan: _Plan, *, consistent: bool) -> bool:
         """Read the blocks that are not there yet, and tell whether all of them exist."""
@@ -314,5 +329,16 @@ def _collect(block: bytes, wanting: Sequence[_Range], entries: Mapping[AskedTerm
     return True
 
 
-_known: Final[BoundedCache[str, IndexState]] = BoundedCache(_REMEMBERED)  # headers that this process has seen
+class _Known(NamedTuple):
+    """Hold the headers of an index as this process saw them, and the number of tickets then, 0 to be read."""
+
+    headers: tuple[SegmentItem, ...]
+    tickets: int
+
+
+def _ids(headers: Iterable[SegmentItem]) -> list[str]:
+    return [header.segment for header in headers]
+
+
+_known: Final[BoundedCache[str, _Known]] = BoundedCache(_REMEMBERED)
 forget: Final = _known.clear  # as a process that was just started

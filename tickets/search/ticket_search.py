@@ -1,6 +1,6 @@
 """Find tickets: the index proposes, the text of each ticket decides.
 
-    1  the state of the index, the number of tickets, the members where some are named     at the same time
+    1  the state of the index, the members where some are named                            at the same time
     2  the index's blocks, the list of a status or a person where that is asked for         at the same time
     3  the texts of the CHECKED best proposals                                              at the same time
 
@@ -40,9 +40,8 @@ from tickets.search.results import Found, Hit, Piece, Where
 from tickets.search.search_query import ME, NOBODY, Filters, SearchQuery
 from tickets.search.text_match import TextMatcher, TicketMatch
 from tickets.search.ticket_texts import TicketText
-from tickets.ticket import stored
 from tickets.ticket.fields import UNRESOLVED, Status
-from tickets.ticket.stored import CounterItem, SummaryItem
+from tickets.ticket.stored import SummaryItem
 
 LISTED: Final = 500  # tickets of a list that are read to narrow a search down
 
@@ -219,9 +218,9 @@ def find(
     Raises Invalid for a query with nothing to search for and for a bad cursor; Throttled, Unavailable.
     """
     query, explanations = parsed(tenant, text)
-    search = Search(tenant, query, within or Filters())
-    binding = ("search", text, newest_first, repr(within))
-    start, left = paging.load(further, tenant_id=tenant.tenant_id, query=binding) if further else (0, ())
+    binding = ("results", text, newest_first, repr(within))
+    start, left, tickets = paging.load(further, tenant_id=tenant.tenant_id, query=binding) if further else (0, (), 0)
+    search = Search(tenant, query, within or Filters(), tickets=tickets)
     newest_first = newest_first or not query.phrases
     proposed = search.propose(newest_first=newest_first)
     last, is_last = start, True
@@ -239,9 +238,10 @@ def find(
     matches.sort(key=lambda match: match.text.number != query.number)
     unshown = tuple(match.text.number for match in matches[SHOWN:])
     has_more = bool(unshown) or not is_last
+    position = [last, unshown, search.tickets]
     return Found(
         hits=tuple(search.hit(match) for match in matches[:SHOWN]),
-        further=paging.dump([last, unshown], tenant_id=tenant.tenant_id, query=binding) if has_more else "",
+        further=paging.dump(position, tenant_id=tenant.tenant_id, query=binding) if has_more else "",
         explanations=(*explanations, *search.explanations),
         about=len(proposed.best) if proposed.is_complete else None,
         nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
@@ -265,7 +265,8 @@ class ProposalPage(NamedTuple):
 class Search:
     """One search: what was read for it so far, and what it was asked for.
 
-    With `places` the index proposes only what has the words there; `also` are words that it is asked for beside.
+    With `places` the index proposes only what has the words there; `also` are words that it is asked for beside. A page
+    ranks as the first one did, by the number of `tickets` that this one knew.
     """
 
     def __init__(
@@ -277,6 +278,7 @@ class Search:
         limit: int = BLOCKS_LIMIT,
         also: Sequence[AskedTerm] = (),
         places: Places | None = None,
+        tickets: int = 0,
     ) -> None:
         if (tag := within.only.get("tag")) and tag not in query.tags:  # the index knows them
             query = replace(query, tags=(*query.tags, tag))
@@ -287,7 +289,7 @@ class Search:
         self._beside: list[TermRead] = []
         self._rarities: dict[int, float] = {}
         self._now = clock.now()
-        self.tickets = 0
+        self.tickets = tickets
         self.sifts = False
         self.explanations: tuple[str, ...] = ()
         self.in_older: set[int] = set()  # tickets that may have the rest of the query in comments that were not read
@@ -297,7 +299,7 @@ class Search:
         """Ask the index: two round trips at most. `beside` is read along with the first one."""
         people: list[ListedMember] = []
         others: list[frozenset[str]] = []
-        first: list[Callable[[], Any]] = [self._lookup.begin, self._read_counter, beside]
+        first: list[Callable[[], Any]] = [self._lookup.begin, beside]
         if needs_members(self.query):
             first.append(lambda: people.extend(_called(self.tenant, self.query)))
             first.append(lambda: others.append(outside(self.tenant, self.query)))
@@ -311,8 +313,10 @@ class Search:
         self.sifts = not self._conditions.are_known(by_list=among is not None)
         self._beside = [found[term] for term in self._also]
         self._reads = [found[term] for term in dict.fromkeys(self._terms())]
+        newest = (max(read.postings, default=0) for read in self._reads)  # newer than when the tickets were counted
+        self.tickets = self.tickets or max(self._lookup.tickets, *newest)
         self._rarities = ranking.rarities(self._reads, self.tickets)
-        if self._lookup.is_empty and self.tickets:
+        if self._lookup.is_empty and self._lookup.tickets:
             self.explanations += (NOTHING_INDEXED,)
         elif self._lookup.is_damaged:
             self.explanations += (PARTLY_LOST,)
@@ -418,10 +422,6 @@ class Search:
 
     def _ask(self) -> list[AskedTerm]:
         return [*self._also, *self._terms()]
-
-    def _read_counter(self) -> None:
-        item = self.tenant.repository.get(CounterItem, stored.counter, sort=stored.COUNTER_TICKET)
-        self.tickets = int(item.last) if item else 0
 
     def _may_stand(self, number: int) -> Places:
         """Return the places in which words of the query may stand in a ticket, for all that the index knows."""

@@ -20,8 +20,8 @@ from tickets.search.index.postings import Places
 from tickets.ticket import stored
 from tickets.ticket.stored import TICKET_ITEMS, ActivityItem, DetailItem, SummaryItem
 
-ENTRIES_READ: Final = 100  # of a ticket's history at first
-FURTHER_ENTRIES: Final = 1_000  # where these do not decide
+ENTRIES_READ: Final = 200  # of a ticket's history at first
+FURTHER_ENTRIES: Final = 900  # where these do not decide
 
 
 @dataclass(frozen=True)
