@@ -174,6 +174,8 @@ _NAMES_OF: Final = {
     "members of group_": gettext_noop("members of group %(of)s"),
     "group group_": gettext_noop("group %(of)s"),
     "field ": gettext_noop("field %(of)s"),
+    "form of ": gettext_noop("form of %(of)s"),
+    "forms of ": gettext_noop("forms of %(of)s"),
     "kind ": gettext_noop("kind %(of)s"),
     "colour of ": gettext_noop("colour of %(of)s"),
     "absence of ": gettext_noop("absence of %(of)s"),

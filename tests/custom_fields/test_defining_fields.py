@@ -152,6 +152,18 @@ def test_each_change_is_told_by_the_audit_trail(world: World) -> None:
     assert "Lamp" not in str(row.before)
 
 
+def test_the_audit_trail_tells_of_forms_what_changes_in_them_and_nothing_else(world: World) -> None:
+    fields = [defined.add_field(world, name) for name in ("Order", "Place", "Phone")]
+    defined.add_kind(world, "Problem", asks=fields[:2])
+    defined.change_field(world, fields[2], "Phone", forms={"": REQUIRED, "kind_1": SHOWN})
+    rows = browsing.page(world.context("alice", "acme").repository, only=browsing.TrailFilter()).rows
+    told = [{name: (before, after) for name, before, after in row.changes if "form" in name} for row in rows[:2]]
+    assert told == [
+        {"forms of Phone": ("no kind: asked; Problem: not asked", "no kind: required; Problem: asked")},
+        {"form of Problem": ("Order: not asked; Place: not asked", "Order: asked; Place: asked")},
+    ]
+
+
 def test_definitions_of_one_desk_are_on_no_page_of_another(world: World) -> None:
     defined.add_field(world, "Secret of Acme", is_column=True)
     defined.add_kind(world, "Kind of Acme")

@@ -71,6 +71,14 @@ def test_an_admin_makes_a_group_changes_it_and_deletes_it(world: World, alice: B
     assert "Invoices" in trail
 
 
+def test_the_trail_names_who_came_into_a_group_and_who_went(world: World, alice: Browser) -> None:
+    sent(alice, f"{PAGE}new/", name="Billing", assigns="turn", members=ids(world, "bob", "dora"))
+    sent(alice, f"{PAGE}group_1/", members=ids(world, "dora", "erik"))
+    trail = re.sub(r"\s+", " ", text(alice.get("/desk/audit/")))
+    assert "members of group 1: Bob Example → Erik" in trail
+    assert world.users["dora"].id not in trail
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
@@ -256,21 +256,45 @@ def _store(tenant: TenantContext, seen: DeskSetup, before: Definitions, after: D
     told = _told(before), _told(after)
     changed = sorted(name for name in told[0].keys() | told[1].keys() if told[0].get(name) != told[1].get(name))
     rows = [{name: one.get(name, "") for name in changed} for one in told]
+    for row, forms in zip(rows, _told_of_forms(before, after), strict=True):
+        row |= forms
     setup.change(tenant, PART, after.text, seen=seen, by=by, told=(rows[0], rows[1]))
 
 
-def _told(defined: Definitions) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _told(defined: Definitions) -> dict[str, str]:
+    told = {
         "order of fields": ", ".join(one.name for one in defined.in_use),
         "order of kinds": ", ".join(one.name for one in defined.kinds_in_use),
         "default kind": defined.name(KIND, defined.default_kind),
     }
     for one in defined.fields:
-        uses = (f"{defined.name(KIND, kind) or 'no kind'}: {_USES[use]}" for kind, use in sorted(one.forms.items()))
-        facts = [one.name, one.help, ", ".join(one.choices), "; ".join(uses)]
+        facts = [one.name, one.help, ", ".join(one.choices)]
         facts += ["column"] * one.is_column + ["archived"] * one.is_archived
         told[f"field {one.id}"] = " · ".join(filter(None, facts))
     for kind in defined.kinds:
         template = f"template of {len(kind.template):,} characters" if kind.template else ""
         told[f"{KIND.name} {kind.id}"] = " · ".join(filter(None, [kind.name, template, "archived" * kind.is_archived]))
     return told
+
+
+def _told_of_forms(before: Definitions, after: Definitions) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what forms asked and ask, where that changes: of one kind by its fields, else of each field by kinds.
+
+    All of a field or kind would make the row grow with the setup: a kind has a form with each field.
+    """
+    was = {one.id: one.forms for one in before.fields}
+    changes = [
+        (kind, one, was.get(one.id, {}).get(kind, HIDDEN), one.forms.get(kind, HIDDEN))
+        for one in after.fields
+        for kind in (NO_KIND, *after.kinds_by_id)
+        if was.get(one.id, {}).get(kind, HIDDEN) != one.forms.get(kind, HIDDEN)
+    ]
+    is_of_kind = len({kind for kind, *_ in changes}) == 1
+    uses: list[dict[str, list[str]]] = [{}, {}]
+    for kind, one, *used in changes:
+        form = after.name(KIND, kind) or "no kind"
+        name, part = (f"form of {form}", one.name) if is_of_kind else (f"forms of {one.name}", form)
+        for row, use in zip(uses, used, strict=True):
+            row.setdefault(name, []).append(f"{part}: {_USES[use]}")
+    told = [{name: "; ".join(parts) for name, parts in row.items()} for row in uses]
+    return told[0], told[1]

@@ -31,9 +31,10 @@ _CHANGED: Final = gettext_noop("Somebody else has just changed this. Please chec
 _NOBODY: Final = gettext_noop("There is no such agent in this desk.")
 
 
-def set_members(tenant: TenantContext, group_id: str, wanted: Collection[str], *, by: Actor) -> None:
-    """Make these agents the members of a group: one Query of the roster, a BatchGetItem and one transaction. Raises
-    Invalid for somebody who is no agent here, Forbidden and Conflict."""
+def set_members(tenant: TenantContext, group_id: str, wanted: Collection[str], *, by: Actor) -> int:
+    """Make these agents the members of a group, and return how many came or went: one Query of the roster, a
+    BatchGetItem for each of both, and one transaction. Raises Invalid for somebody who is no agent here, Forbidden and
+    Conflict."""
     if not tenant.is_admin:
         raise Forbidden(_("Admins and owners change groups."))
     if len(set(wanted)) > MEMBERS_LIMIT:
@@ -53,16 +54,17 @@ def set_members(tenant: TenantContext, group_id: str, wanted: Collection[str], *
     changes = [(found.agent(one), found.agent(one).groups | {group_id}) for one in sorted(added)]
     changes += [(found.agent(one), found.agent(one).groups - {group_id}) for one in sorted(removed)]
     if not changes:
-        return
+        return 0
     if len(changes) > _MOST_CHANGES:
         raise Invalid(_("Change up to %(most)s members at a time.") % {"most": _MOST_CHANGES}, field="members")
-    names = {one.id: one.name for one in members.members_with(tenant.repository, [*removed])} | {
-        one.id: one.name for one in agents.values()
-    }
+    gone = {one.id: one for one in members.members_with(tenant.repository, [*removed])}
+    # Who stays is told by neither side: a row with all members would need all of their names.
     told = [
-        {f"members of {group_id}": ", ".join(names.get(one, one) for one in some)} for some in (before, sorted(wanted))
+        {f"members of {group_id}": ", ".join(known[one].name if one in known else one for one in sorted(some))}
+        for some, known in ((removed, gone), (added, agents))
     ]
     _store(tenant, [(one, replace(one, groups=groups)) for one, groups in changes], told=(told[0], told[1]), by=by)
+    return len(changes)
 
 
 def set_availability(

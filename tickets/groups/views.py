@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
-from portal.web.access import member, on_get, on_post
+from portal.web.access import counted, member, on_get, on_post
 from portal.web.conflicts import status_of, told_in
 from tenants.membership import members
 from tenants.membership.forms import offered_members
@@ -101,6 +101,8 @@ def groups_page(request: TenantRequest) -> HttpResponse:
     trips=16,
     reads=45,
     writes=40,
+    per="member who comes or goes",
+    each=(0, 2, 2),
 )
 def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     """Make a group, or change one, with its members. A conflict keeps what was typed, on the newer version."""
@@ -129,11 +131,11 @@ def _save(request: TenantRequest, group_id: str, given: dict[str, Any]) -> None:
         group_changes.change(tenant, group_id, name, assigns, **how)
     else:
         group_id = group_changes.add(tenant, name, assigns, **how)
-    agent_changes.set_members(tenant, group_id, given["members"], by=by)
+    counted(request, agent_changes.set_members(tenant, group_id, given["members"], by=by))
 
 
 @member(Role.ADMIN)
-@on_post(query="noted tickets, tickets by status", write="audit row, membership, setup", trips=6, reads=20, writes=15)
+@on_post(query="noted tickets, tickets by status", write="audit row, membership, setup", trips=6, reads=20, writes=20)
 def delete(request: TenantRequest, group_id: str) -> HttpResponse:
     """Delete a group that has no unresolved tickets: of others a sentence says where these are."""
     tenant = request.tenant
