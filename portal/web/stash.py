@@ -20,7 +20,11 @@ PAGE_MARK = "_page"
 _SALT = "portal.web.stash"
 _HIDDEN = {"csrfmiddlewaretoken", PAGE_MARK, "resume"}
 _SECRETS = ("password", "credential", "one_time_code")  # words in the names of fields that are never kept
-_TECHNICAL = {"seen", "seen_at", "version", "request_id", "back", "next", "tickets", "email"}
+# Names of fields that nobody has typed into, or that the next page asks for itself.
+_TECHNICAL = re.compile(
+    "seen|seen_at|.*version|revision|request_id|back|next|tickets|email|setup|selected|asked|at|id|.*_before|then|whose"
+    "|event|visibility|initial-.*|(of|in)_.*"
+)
 _LABELS = {"body": gettext_noop("Text"), "cc": gettext_noop("Copies to")}
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -55,7 +59,7 @@ class Stash:
         words = [
             (_(_LABELS.get(name) or name.replace("_", " ").capitalize()), gettext("Yes") if value == "on" else value)
             for name, value in self.fields
-            if value.strip() and name not in _TECHNICAL and not _ID.fullmatch(value)
+            if value.strip() and not _TECHNICAL.fullmatch(name) and not _ID.fullmatch(value)
         ]
         return [*words, (gettext("Tickets"), _("%(count)s selected") % {"count": chosen})] if chosen else words
 

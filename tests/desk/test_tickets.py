@@ -67,7 +67,7 @@ def test_a_cursor_of_another_tenant_or_filter_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("", "You're all caught up."),
+        ("", "No open tickets. Mail to acme@desk.localhost becomes one."),
         ("?status=closed", "No closed tickets."),
         ("?resolver=me", "You have no open tickets."),
         ("?resolver=none", "No open tickets are unassigned."),

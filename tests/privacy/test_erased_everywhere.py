@@ -101,7 +101,7 @@ def test_after_an_erasure_a_scan_finds_the_person_only_where_the_page_on_privacy
         "Tenants.Unreached",
     }  # fmt: skip
     told = run("find_person", "acme", BOB).err
-    counted = re.search(r"the name \d+ times and the address in \d+ texts, in 3 tickets and beside them", told)
+    counted = re.search(r"the name \d+ times and the address in \d+ texts, in 3 tickets and outside tickets", told)
     assert counted is not None, told
     browser = known.browser("alice", "acme")
     assert counted[0] in text_of(browser.send("/desk/settings/person/", {"address": BOB}))

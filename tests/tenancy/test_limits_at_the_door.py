@@ -29,6 +29,7 @@ FORM = {
     "cc": "lin@example.org",
     "request_id": "a" * 32,
     "seen_at": "2026-11-26T02:04:15.926764Z",
+    **dict.fromkeys(("revision", "initial-zone", "of_text_1", "kind_before", "then"), "1"),
 }
 
 

@@ -126,7 +126,7 @@ _AROUND: Final = 40  # characters that are shown on both sides of a mention
 
 def counted(*, named: int, texts: int, tickets: int, beside: int, files: int = 0) -> str:
     """Return in words how often a person was found or replaced: "the name 9 times and the address in 1 text, in 4
-    tickets and beside them", and how many files were removed."""
+    tickets and outside tickets", and how many files were removed."""
     parts = [_many(ngettext("the name %(num)s time", "the name %(num)s times", named), named)] if named else []
     parts += [_many(ngettext("the address in %(num)s text", "the address in %(num)s texts", texts), texts)] * bool(
         texts
@@ -135,7 +135,7 @@ def counted(*, named: int, texts: int, tickets: int, beside: int, files: int = 0
     if not parts:
         return _("nothing")
     where = [_many(ngettext("in %(num)s ticket", "in %(num)s tickets", tickets), tickets)] * bool(tickets)
-    where += [_("beside them") if tickets else _("beside the tickets")] * bool(beside)
+    where += [_("outside tickets")] * bool(beside)
     return ", ".join(_joined(some) for some in (parts, where) if some)
 
 

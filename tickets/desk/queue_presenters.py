@@ -30,6 +30,7 @@ from tickets.desk.filters import LATEST, ORDERS, Days, Order, TicketFilter
 from tickets.desk.lists import NO_PAGE, TicketPage
 from tickets.desk.ticket_presenters import ListedTicket, listed, ticket_url
 from tickets.live import page_tokens
+from tickets.replies import mail_settings
 from tickets.sla import policy_versions
 from tickets.ticket import due_marks, fields
 from tickets.ticket.custom_values import YES, CustomFilter, FieldType
@@ -517,7 +518,9 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
         return _blank(title, "", [(address.url(resolver="", name=""), _("Show everyone's %(tickets)s") % told)])
     new = [(desk_prefix.address("tickets:new"), _("New ticket"))] if tenant.is_agent else []
     if address.status == Status.OPEN:
-        return _blank(_("You're all caught up."), _("No open tickets."), new)
+        mail = mail_settings.own_address(tenant.slug)
+        told = _("No open tickets. Mail to %(address)s becomes one.") % {"address": mail} if mail else _("No open tickets.")
+        return _blank(_("You're all caught up."), told, new)
     return _blank(_("No %(tickets)s.") % told, "", new if address.status == "any" else [])
 
 

@@ -117,12 +117,12 @@ def _links(link: TicketLink | None, *, asks_for_rating: bool = False) -> list[_L
         return []
     if link.is_to_all:
         url = page_for_mail(reverse("tickets:r_all", args=[link.token]))
-        return [_Link(_("All your requests, for the next 30 minutes:"), url)]
+        return [_Link(_("All your requests, for the next 30 minutes"), url)]
     url = page_for_mail(reverse("tickets:r_ticket", args=[link.token]))
-    shown = [_Link(_("Read and answer this request on its page:"), url)]
+    shown = [_Link(_("Read and answer this request on its page"), url)]
     if asks_for_rating:
-        shown.append(_Link(_("Were we of help? Good:"), f"{url}?rating={Rating.GOOD}#rating"))
-        shown.append(_Link(_("Or bad:"), f"{url}?rating={Rating.BAD}#rating"))
+        shown.append(_Link(_("Rate our help as good"), f"{url}?rating={Rating.GOOD}#rating"))
+        shown.append(_Link(_("Rate our help as bad"), f"{url}?rating={Rating.BAD}#rating"))
     return shown
 
 
@@ -154,7 +154,7 @@ def _letter(
         ],
     }
     html = _inliner.inline(render_to_string("replies/mail/letter.html", page))
-    led = [f"{one.label}\n{one.url}" for one in links]
+    led = [f"{one.label}:\n{one.url}" for one in links]
     sign = f"-- \n{signature}"
     text = "\n\n".join([f"-- {marker} --", body.strip(), *led, sign, *(_quote(one, zone) for one in quoted)])
     return LetterText(subject(number, title), text + "\n", html)
