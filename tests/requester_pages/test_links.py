@@ -225,7 +225,8 @@ def test_the_letter_that_resolves_asks_for_a_rating_and_says_all_in_the_requeste
     page, good, bad = addresses_in(inbox.letters[0])
     assert (good, bad) == (f"{page}?rating=good", f"{page}?rating=bad")
     text, html = parts(inbox.letters[0])
-    for german_words in ("Konnten wir Ihnen helfen?", "Bitte antworten Sie oberhalb dieser Zeile", "schrieb"):
+    assert '#rating">Unsere Hilfe als gut bewerten</a>' in html, "the link is named, not spelled out"
+    for german_words in ("Unsere Hilfe als gut bewerten", "Bitte antworten Sie oberhalb dieser Zeile", "schrieb"):
         assert german_words in text
         assert german_words in re.sub(r"<[^>]+>", "", html)
     assert '<html lang="de">' in html
