@@ -519,8 +519,8 @@ def _empty(tenant: TenantContext, address: QueueAddress, page: TicketPage, first
     new = [(desk_prefix.address("tickets:new"), _("New ticket"))] if tenant.is_agent else []
     if address.status == Status.OPEN:
         mail = mail_settings.own_address(tenant.slug)
-        told = _("No open tickets. Mail to %(address)s becomes one.") if mail else _("No open tickets.")
-        return _blank(_("You're all caught up."), told % {"address": mail}, new)
+        said = _("No open tickets. Mail to %(address)s becomes one.") if mail else _("No open tickets.")
+        return _blank(_("You're all caught up."), said % {"address": mail}, new)
     return _blank(_("No %(tickets)s.") % told, "", new if address.status == "any" else [])
 
 
