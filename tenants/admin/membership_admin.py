@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.dynamo.store import Store
@@ -154,7 +155,7 @@ class MembershipAdmin(NamedColumns, DynamoAdmin):
         yield f"It ends after {settings.IMPERSONATION_MINUTES} minutes, or when you stop. You stay signed in here."
 
     def perform(self, request: Any, obj: Any, action: str, *, reason: str) -> str:
-        access_middleware.end_acting(request, why="began to act as somebody else")
+        access_middleware.end_acting(request, why=gettext_noop("began to act as somebody else"))
         begun = impersonating.begin(
             obj.tenant_id,
             obj.user_id,

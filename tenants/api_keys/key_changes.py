@@ -22,7 +22,7 @@ from portal.schema import keys
 from tenants.api_keys import key_restrictions, key_text, scopes
 from tenants.api_keys.scopes import Scope
 from tenants.api_keys.stored import ApiKeyItem
-from tenants.audit_trail import recording
+from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
@@ -273,6 +273,13 @@ def _refuse_taken_name(others: Sequence[ApiKeyItem], key: ApiKeyItem) -> None:
 def told(stamp: str | None) -> str:
     """Return a stored moment as the audit trail says it, "" for none."""
     return f"{clock.parse(stamp):%Y-%m-%d %H:%M} UTC" if stamp else ""
+
+
+def _in_words(scopes: str) -> str:
+    return "; ".join(_(Scope(one).summary) if one in set(Scope) else one for one in scopes.split(", "))
+
+
+browsing.declare_values(_in_words, "scopes")
 
 
 def _shown(key: ApiKeyItem) -> dict[str, str]:

@@ -6,7 +6,8 @@ One Query per page, of the table or of the index that the filter names. Days are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -124,6 +125,10 @@ _NAMES: Final = (
     gettext_noop("order of fields"),
     gettext_noop("order of kinds"),
     gettext_noop("default kind"),
+    gettext_noop("form without a kind"),
+    gettext_noop("rights"),
+    gettext_noop("given up"),
+    gettext_noop("letters"),
     gettext_noop("fields"),
     gettext_noop("targets"),
     gettext_noop("holidays"),
@@ -181,26 +186,64 @@ _NAMES_OF: Final = {
     "absence of ": gettext_noop("absence of %(of)s"),
     "capacity of ": gettext_noop("capacity of %(of)s"),
 }
-_SWITCHES: Final = ("is on", "acknowledges", "asks name", "asks priority", "takes files")
-# Values that are codes, by the names that have them.
-_CODES: Final = {
-    ("on", "yes"): gettext_noop("yes"),
-    ("on", "no"): gettext_noop("no"),
-    ("targets", "none"): gettext_noop("none"),
-    **{(name, "True"): gettext_noop("yes") for name in _SWITCHES},
-    **{(name, "False"): gettext_noop("no") for name in _SWITCHES},
-    ("result", "held"): gettext_noop("each attempt refused"),
-    ("result", "crossed"): gettext_noop("an attempt got through"),
-    ("result", "refused"): gettext_noop("nothing to be said"),
-    ("result", "cancelled"): gettext_noop("stopped"),
-}
-# The names of values that are words or sentences of ours, which entries keep in English.
-_WORDED: Final = ("role", "status", "priority", "ticket priority", "visibility", "assignee", "because", "text")
+# Entries keep words of ours in English, and codes. A package that records others says beside their labels, by
+# `declare_values`, how they are shown. All other values people have typed.
+SaidValue = Callable[[str], str]
+_said_by: Final[dict[tuple[str, str], SaidValue]] = {}
+
+
+def declare_values(said: SaidValue, *names: str, about: str = "") -> None:
+    """Let values of these names be shown as `said` returns, in the reader's words, from their stored text.
+
+    A name may be one of the beginnings in _NAMES_OF. `about` is the only type of entity that is meant, "" for any.
+    """
+    _said_by.update({(about, name): said for name in names})
+
+
+def codes(labels: Mapping[str, Any], *, behind: str = "") -> SaidValue:
+    """Return how values are shown that are codes with these labels, or lists with some.
+
+    With `behind`, words that people have typed stand first, and codes behind each such mark. A label is marked for
+    translation, or lazy.
+    """
+    known = "|".join(map(re.escape, sorted(labels, key=len, reverse=True)))
+    pattern = re.compile(f"{f'(?<={re.escape(behind)})' if behind else '(?:^|(?<=[,;] ))'}(?:{known})(?=$|[,;:] | · )")
+    return partial(pattern.sub, lambda found: _(str(labels[found[0]])))
+
+
+declare_values(
+    stored_text,
+    *("role", "status", "priority", "visibility", "assignee", "because", "text", "why", "rights"),
+    *("second factor", "given up", "domain state", "targets"),
+)
+_NONE: Final = {"none": gettext_noop("none"), "never": gettext_noop("never")}
+_YES, _NO = gettext_noop("yes"), gettext_noop("no")
+declare_values(
+    codes({"True": _YES, "yes": _YES, "False": _NO, "no": _NO}),
+    *("on", "is on", "acknowledges", "asks name", "asks priority", "takes files", "operator"),
+)
+declare_values(codes(_NONE), "member limit", "request rate", "expires")
+for kind in ("dead_letter", "dead_delivery"):  # other reasons are those of people
+    declare_values(stored_text, "reason", about=kind)
+declare_values(stored_text, "signature", about="user")  # its length; a desk's is its text
+declare_values(stored_text, "of", about="export")
+declare_values(codes({"nobody": gettext_noop("nobody")}), "to", about="user")
+declare_values(
+    codes(
+        {
+            "held": gettext_noop("each attempt refused"),
+            "crossed": gettext_noop("an attempt got through"),
+            "refused": gettext_noop("nothing to be said"),
+            "cancelled": gettext_noop("stopped"),
+        }
+    ),
+    "result",
+)
 for word in (
     *(gettext_noop("viewer"), gettext_noop("agent"), gettext_noop("admin"), gettext_noop("auditor")),
     *(gettext_noop("active"), gettext_noop("suspended"), gettext_noop("closing"), gettext_noop("purging")),
     *(gettext_noop("public"), gettext_noop("desk"), gettext_noop("me"), gettext_noop("already a member")),
-    gettext_noop("%(count)s characters"),
+    *(gettext_noop("%(count)s characters"), gettext_noop("1 character"), gettext_noop("none")),
 ):
     declare_stored(word)
 _UNSAID: Final = ("visit",)  # what rows have in common that belong together: exports have it
@@ -259,8 +302,9 @@ class TrailRow:
     def changes(self) -> list[tuple[str, str, str]]:
         """Return name, before and after of each value that says something to people, "" if there was or is none."""
         names = [name for name in dict.fromkeys((*self.before, *self.after)) if name not in _UNSAID]
-        said = [(name, _said(name, self.before), _said(name, self.after)) for name in names]
-        return [(_name(name), before, after) for name, before, after in said if before or after]
+        values = [(name, self.before.get(name, ""), self.after.get(name, "")) for name in names]
+        said = partial(_said, self.entity_type)
+        return [(_name(n), said(n, before), said(n, after)) for n, before, after in values if before or after]
 
 
 def _name(stored: str) -> str:
@@ -271,12 +315,11 @@ def _name(stored: str) -> str:
     return _(stored.replace("_", " "))
 
 
-def _said(name: str, values: dict[str, str]) -> str:
-    value = values.get(name, "")
-    known = (name.replace("_", " "), value)
-    if known[0] in _WORDED:
-        return stored_text(value)
-    return _(_CODES[known]) if known in _CODES else value
+def _said(about: str, name: str, value: str) -> str:
+    """Return a value in the reader's language, one that people have typed as it is."""
+    name = name.replace("_", " ") if not (begins := next(filter(name.startswith, _NAMES_OF), "")) else begins
+    said = _said_by.get((about, name)) or _said_by.get(("", name))
+    return said(value) if said and value else value
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.utils.crypto import get_random_string
+from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.dynamo.platform import PLATFORM
@@ -34,7 +35,7 @@ from tenants.tenancy.stored import MembershipItem, TenantItem
 
 # What the rows of the audit trail are about, so that one Query finds all of a tenant's.
 ENTITY: Final = ("access", "platform")
-READING, WRITING = "reading", "reading and changing tickets"
+READING, WRITING = gettext_noop("reading"), gettext_noop("reading and changing tickets")
 WriteMails = Callable[[TenantContext, Impersonation, str], Sequence[OutgoingMail]]
 
 

@@ -25,7 +25,7 @@ from portal.dynamo.platform import PLATFORM
 from portal.dynamo.store import Action as UpdateAction
 from portal.dynamo.store import Transaction, chunked
 from portal.errors import Conflict, Invalid, TransactionRefused
-from tenants.audit_trail import recording
+from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.lifecycle import tenant_lifecycle
 from tenants.membership import auditors, member_changes, members
@@ -53,6 +53,7 @@ _CHANGED: Final = gettext_noop("Somebody else has just changed these settings. P
 def declare_default(default: Default) -> None:
     """Let owners choose a default for one more value."""
     _declared[default.name] = default
+    browsing.declare_values(browsing.codes(dict(default.choices)), default.name.replace("_", " "))
 
 
 def declared_defaults() -> tuple[Default, ...]:
@@ -106,7 +107,7 @@ def _read(text: str | None) -> dict[str, str]:
     return json.loads(text) if text else {}
 
 
-_WORDS: Final = {True: "demanded", False: "not demanded"}
+_WORDS: Final = {True: gettext_noop("demanded"), False: gettext_noop("not demanded")}
 
 
 def demand_second_factor(tenant: TenantContext, *, demanded: bool, by: Actor) -> bool:

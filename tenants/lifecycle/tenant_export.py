@@ -7,6 +7,8 @@ from errno import EEXIST
 from pathlib import Path
 from typing import Final
 
+from django.utils.translation import gettext_noop
+
 from portal import clock
 from portal.dynamo.placement import Placement
 from portal.dynamo.tenant_reader import TenantReader
@@ -51,7 +53,7 @@ def export(
     made_at = clock.stamp()
     with tenant_file.writing(path) as file:
         if by is not None:  # only here: of a file that cannot be written the trail has nothing to tell
-            what = "with secrets" if with_secrets else "without secrets"
+            what = gettext_noop("with secrets") if with_secrets else gettext_noop("without secrets")
             entry = AuditEntry(
                 tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name, {}, {"of": what}
             )

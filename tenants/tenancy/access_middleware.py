@@ -30,6 +30,7 @@ from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.http import escape_leading_slashes
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal.errors import PortalError
 from portal.load import guest_limits
@@ -90,7 +91,7 @@ class AccessMiddleware:
         if (refusal := _refusal_while_acting(acting, request.method in SAFE, view, access)) is not None:
             return forbidden(request, refusal)
         if request.acting is not None and request.method not in SAFE and leads_out.on(view):
-            end_acting(request, why="stopped")
+            end_acting(request, why=gettext_noop("stopped"))
         if access.level == "public":
             return None
         if not request.user.is_authenticated:
@@ -260,7 +261,7 @@ def forbidden(request: IdentifiedRequest, reason: str) -> HttpResponse:
 
 def impersonation_is_over(request: IdentifiedRequest) -> HttpResponse:
     """Answer 403 with the way back to the admin, for an operator who acted as a member until now; nothing was done."""
-    end_acting(request, why="the time was up, or it was not allowed any more")
+    end_acting(request, why=gettext_noop("the time was up, or it was not allowed any more"))
     return render(request, "tenants/impersonation_over.html", {"stash": Stash.of(request)}, status=403)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from datetime import timedelta
@@ -272,10 +273,17 @@ def test_the_name_of_a_changed_value_is_in_the_readers_language_also_in_rows_of_
 @pytest.mark.parametrize(
     ("name", "stored", "german"),
     [
+        ("second factor", "not demanded", "nicht verlangt"),
+        ("member_limit", "none", "keine"),
+        ("absence of Bob", "until 2026-12-01, to Dora", "bis 2026-12-01, an Dora"),
+        ("targets", "3 rules, version 7", "3 Regeln, Fassung 7"),
+        ("group group_1", "Billing · assigns by turn · default", "Billing · Zuweisung reihum · Standard"),
+        ("field text_1", "archived · column", "archived · Spalte"),
+        ("forms of Order", "no kind: asked; asked: not asked", "keine Art: gefragt; asked: nicht gefragt"),
+        ("reason", "open", "open"),
         ("role", "agent", "Agent"),
         ("role", "owner", "Inhaber"),
         ("status", "open", "offen"),
-        ("ticket_priority", "urgent", "dringend"),
         ("visibility", "public", "öffentlich"),
         ("text", "1,310 characters", "1,310 Zeichen"),
         ("because", "already a member", "schon Mitglied"),
@@ -290,6 +298,34 @@ def test_values_that_are_words_of_ours_are_in_the_readers_language_and_names_tha
     for language, said in (("en", stored), ("de", german)):
         page = alice.get(PAGE, HTTP_ACCEPT_LANGUAGE=language).content.decode()
         assert f'<ins translate="no">{said}</ins>' in page.replace("<wbr>", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "english", "german"),
+    [
+        (
+            "scopes",
+            "members:read, of:later",
+            "Read who the members are; of:later",
+            "Lesen, wer die Mitglieder sind; of:later",
+        ),
+        ("placement", "pool", "in the pool", "im gemeinsamen Bestand"),
+        ("copy", "silo/berlin", "at silo/berlin", "in silo/berlin"),
+        ("placement", "moon", "moon", "moon"),
+        ("ticket_priority", "urgent", "Urgent", "Dringend"),
+        ("language", "browser", "That of each person's browser", "Die des Browsers der jeweiligen Person"),
+        ("colour of vip", "Red", "Red", "Rot"),
+        ("on", "yes", "yes", "ja"),
+    ],
+)
+def test_values_that_are_codes_are_said_by_the_labels_that_forms_have(
+    world: World, name: str, stored: str, english: str, german: str
+) -> None:
+    happen(world, 1, before={}, after={name: stored})
+    alice = world.browser("alice", "acme")
+    for language, said in (("en", english), ("de", german)):
+        page = alice.get(PAGE, HTTP_ACCEPT_LANGUAGE=language).content.decode()
+        assert f'<ins translate="no">{said}</ins>' in html.unescape(page.replace("<wbr>", ""))
 
 
 def test_each_entry_says_its_moment_once(world: World) -> None:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from portal import plain_text
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web import locales
+from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields import definitions
@@ -49,7 +50,16 @@ USES: Final = (
     (SHOWN, gettext_lazy("Asked")),
     (REQUIRED, gettext_lazy("Required")),
 )
-_USES: Final = {HIDDEN: "not asked", SHOWN: "asked", REQUIRED: "required"}  # in the audit trail
+# In the audit trail.
+_USES: Final = {HIDDEN: gettext_noop("not asked"), SHOWN: gettext_noop("asked"), REQUIRED: gettext_noop("required")}
+_COLUMN, _ARCHIVED, _NO_KIND = gettext_noop("column"), gettext_noop("archived"), gettext_noop("no kind")
+browsing.declare_values(browsing.codes({one: one for one in (_COLUMN, _ARCHIVED)}, behind=" · "), "field ", "kind ")
+_uses_said, _kinds_said = (
+    browsing.codes({one: one for one in _USES.values()}, behind=": "),
+    browsing.codes({_NO_KIND: _NO_KIND}),
+)
+browsing.declare_values(_uses_said, "form of ", "form without a kind")
+browsing.declare_values(lambda value: _kinds_said(_uses_said(value)), "forms of ")
 
 _T = TypeVar("_T", CustomField, TicketKind)
 
@@ -269,11 +279,11 @@ def _told(defined: Definitions) -> dict[str, str]:
     }
     for one in defined.fields:
         facts = [one.name, one.help, ", ".join(one.choices)]
-        facts += ["column"] * one.is_column + ["archived"] * one.is_archived
+        facts += [_COLUMN] * one.is_column + [_ARCHIVED] * one.is_archived
         told[f"field {one.id}"] = " · ".join(filter(None, facts))
     for kind in defined.kinds:
         template = f"template of {len(kind.template):,} characters" if kind.template else ""
-        told[f"{KIND.name} {kind.id}"] = " · ".join(filter(None, [kind.name, template, "archived" * kind.is_archived]))
+        told[f"{KIND.name} {kind.id}"] = " · ".join(filter(None, [kind.name, template, _ARCHIVED * kind.is_archived]))
     return told
 
 
@@ -292,8 +302,9 @@ def _told_of_forms(before: Definitions, after: Definitions) -> tuple[dict[str, s
     is_of_kind = len({kind for kind, *_ in changes}) == 1
     uses: list[dict[str, list[str]]] = [{}, {}]
     for kind, one, *used in changes:
-        form = after.name(KIND, kind) or "no kind"
-        name, part = (f"form of {form}", one.name) if is_of_kind else (f"forms of {one.name}", form)
+        form = after.name(KIND, kind)
+        of_kind = f"form of {form}" if kind else "form without a kind"
+        name, part = (of_kind, one.name) if is_of_kind else (f"forms of {one.name}", form or _NO_KIND)
         for row, use in zip(uses, used, strict=True):
             row.setdefault(name, []).append(f"{part}: {_USES[use]}")
     told = [{name: "; ".join(parts) for name, parts in row.items()} for row in uses]

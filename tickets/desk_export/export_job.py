@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from portal import clock
 from portal.dynamo import provisioning
@@ -112,7 +112,7 @@ class DeskExport(LeasedJob[ExportItem]):
         by = Actor(self.item.by_id, self.item.by_email, self.item.by_origin)
         row = AuditEntry(
             tenant.tenant_id, AuditAction.EXPORT_MADE, by, "export", "tenant", tenant.name,
-            after={"of": "without secrets", "bytes": size},
+            after={"of": gettext_noop("without secrets"), "bytes": size},
         )  # fmt: skip
         self._note_end(
             transaction, row, state=export_requests.READY, file=self._file, parts=parts, size=size,

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
 from portal.schema import keys
-from tenants.audit_trail import recording
+from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes
 from tenants.tenancy.context import TenantContext
@@ -157,6 +157,9 @@ def _is_stored_text(text: str) -> bool:
 
 
 declare_part(COLOURS, _is_stored_text)
+
+
+browsing.declare_values(browsing.codes({name: name for name in (*COLOUR_NAMES, "none")}), "colour of ")
 
 
 def _name(hue: str) -> str:

@@ -16,7 +16,8 @@ from django.utils.translation import gettext_noop
 from portal.dynamo.store import Action, Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound
 from portal.schema import keys
-from tenants.audit_trail import recording
+from portal.web.locales import declare_stored, stored_text
+from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.membership import member_changes, members
 from tenants.membership.members import Member
@@ -130,8 +131,14 @@ def _agents(tenant: TenantContext, wanted: Iterable[str]) -> dict[str, Member]:
     return {one.id: one for one in found if one.role.at_least(Role.AGENT)}
 
 
+_AWAY_TO: Final = declare_stored(gettext_noop("until %(day)s, to %(name)s"))  # first: it has the other one in it
+_AWAY: Final = declare_stored(gettext_noop("until %(day)s"))
+browsing.declare_values(stored_text, "absence of ")
+
+
 def _told(name: str, agent: Agent, stand_in: str) -> dict[str, str]:
-    away = f"until {agent.away_until}" + (f", to {stand_in}" if stand_in else "") if agent.away_until else ""
+    words = _AWAY_TO if stand_in else _AWAY
+    away = words % {"day": agent.away_until, "name": stand_in} if agent.away_until else ""
     return {f"absence of {name}": away, f"capacity of {name}": str(agent.capacity or "")}
 
 

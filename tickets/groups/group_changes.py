@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from portal import plain_text
 from portal.errors import Conflict, Invalid, NotFound
 from portal.web import locales
+from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.custom_fields.definitions import operator_word
@@ -125,7 +127,17 @@ def _name(typed: str, others: Groups | list[AgentGroup]) -> str:
     return name
 
 
+_DEFAULT, _DELETED = gettext_noop("default"), gettext_noop("deleted")
+_ASSIGNS: Final = {
+    Assigning.HAND: gettext_noop("assigns by hand"),
+    Assigning.TURN: gettext_noop("assigns by turn"),
+    Assigning.LOAD: gettext_noop("assigns by load"),
+}
+_WORDS: Final = (*_ASSIGNS.values(), _DEFAULT, _DELETED)
+browsing.declare_values(browsing.codes({one: one for one in _WORDS}, behind=" · "), "group group_")
+
+
 def _told(group: AgentGroup) -> str:
     return " · ".join(
-        [group.name, f"assigns by {group.assigns}", *["default"] * group.is_default, *["deleted"] * group.is_archived]
+        [group.name, f"assigns by {group.assigns}", *[_DEFAULT] * group.is_default, *[_DELETED] * group.is_archived]
     )

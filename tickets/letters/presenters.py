@@ -16,6 +16,7 @@ from portal.mailing.letters import SIZE_LIMIT, Letter
 from portal.plain_text import file_size
 from portal.web.jinja import grouped
 from portal.web.locales import declare_stored, stored_text
+from tenants.audit_trail import browsing
 from tenants.tenancy.context import TenantContext
 from tickets.letters import ledger, stored
 from tickets.letters.reconciling import LettersFound
@@ -30,6 +31,7 @@ _LABELS: Final = {
     ledger.HELD: gettext_noop("Held back"),
     ledger.DISCARDED: gettext_noop("Discarded"),
 }
+browsing.declare_values(browsing.codes(_LABELS), "state", about="letter")
 for message in (
     *(charsets.UNNAMED, charsets.MISNAMED, letter_body.MANY_FILES),
     *(letter_process.SLOW, letter_process.UNREADABLE),

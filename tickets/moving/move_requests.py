@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 
+from django.utils.translation import gettext_noop
+
 from portal import clock, plain_text
 from portal.dynamo import placement as placing
 from portal.dynamo import provisioning
@@ -143,7 +145,7 @@ def _refuse_unexplained(gives_up: bool, reason: str) -> None:
 
 
 def _given_up(unchecked: bool, lost: bool, reason: str) -> dict[str, str]:
-    what = "its place" if lost else "what it alone has" if unchecked else ""
+    what = gettext_noop("its place") if lost else gettext_noop("what it alone has") if unchecked else ""
     return {"given_up": what, "reason": reason} if what else {}
 
 

@@ -8,8 +8,11 @@ and the switch demands what that one has seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
+
+from django.utils.translation import gettext_noop
 
 from portal import clock
 from portal.dynamo import fencing
@@ -19,7 +22,8 @@ from portal.dynamo.store import Condition, Transaction
 from portal.dynamo.tenant_reader import TenantReader
 from portal.errors import Conflict, TransactionRefused
 from portal.schema import holdings
-from tenants.audit_trail import recording
+from portal.web.locales import declare_stored, stored_text
+from tenants.audit_trail import browsing, recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry
 from tenants.tenancy import placements
 from tenants.tenancy.stored import TenantItem, TenantStatus
@@ -154,6 +158,17 @@ def other_partitions(tenant_id: str, placement: Placement) -> list[str]:
     here = (stored for each in copied for stored in each.find(reader) if stored.placement == str(placement))
     found = dict.fromkeys(stored.item[stored.table.hash]["S"] for stored in here)
     return [partition for partition in found if fencing.table_of(partition)]
+
+
+def _said(placement: str) -> str:
+    with suppress(ValueError):
+        return stored_text(Placement.parse(placement).in_words)
+    return placement
+
+
+browsing.declare_values(_said, "placement", "copy")
+for words in (gettext_noop("in the pool"), gettext_noop("in tables of its own"), gettext_noop("at %(place)s")):
+    declare_stored(words)
 
 
 def entry(

@@ -8,11 +8,13 @@ from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from tenants.audit_trail import browsing
 from tickets.replies import mail_settings
 from tickets.replies.mail_settings import MailSettings
 from tickets.replies.stored import HISTORY_CHOICES, LINK_DAYS_CHOICES
 
 _WORDS: Final = {0: _("None"), 1: _("The last message")}
+browsing.declare_values(browsing.codes({str(number): words for number, words in _WORDS.items()}), "history")
 _ONE_A_LINE: Final = {"rows": 3, "spellcheck": "false"}
 
 

@@ -148,7 +148,7 @@ def check(tenant: TenantContext, *, by: Actor) -> MailSettings:
         "domain_findings": json.dumps(findings, sort_keys=True),
         "domain_proved_at": at if is_proved else None,
     }
-    was, words = bool(now.domain_proved_at), {True: "proved", False: "not proved"}
+    was, words = bool(now.domain_proved_at), {True: gettext_noop("proved"), False: gettext_noop("not proved")}
     changed["domain_state"] = words[is_proved]
     mail_settings.store(tenant, now, changed, version=now.version, by=by, before={"domain_state": words[was]})
     return mail_settings.read(tenant)

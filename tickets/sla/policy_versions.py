@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from portal import clock
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Invalid
 from portal.quotas import BoundedCache
 from portal.schema import keys
+from portal.web.locales import declare_stored
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.desk_setup import setup
@@ -103,10 +104,13 @@ def save(tenant: TenantContext, wanted: SlaPolicy, *, seen: int, by: Actor) -> N
     setup.change(tenant, PART, text, seen=stored, by=by, told=(_told(before), _told(after)), also=also)
 
 
+_TARGETS: Final = declare_stored(gettext_noop("%(rules)s rules, version %(version)s"))
+
+
 def _told(policy: SlaPolicy) -> Mapping[str, Any]:
     days_off = policy.calendar.days_off
     return {
-        "targets": f"{len(policy.rules)} rules, version {policy.version}" if policy.version else "none",
+        "targets": _TARGETS % {"rules": len(policy.rules), "version": policy.version} if policy.version else "none",
         "time zone": policy.calendar.zone,
         "holidays": f"{policy.country} {policy.region}".strip() + (f", {len(days_off)} days" if days_off else ""),
     }
