@@ -271,14 +271,14 @@ class RequestLogMiddleware(_Middleware):
     """Gives each request its id and its bill, and leaves one line about it in the log.
 
     The line has the route and not the address, which may hold a token or what somebody searches for. With DEBUG on, a
-    Server-Timing header has the bill. A page that left a place for its price gets it here.
+    Server-Timing header has the bill, for whom it may be told. A page that left a place for its price gets it here.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         begun = time.perf_counter()
         with logs.following(logs.new_request_id()), meter.measure() as bill:
             response = self.get_response(request)
-            if settings.DEBUG and bill.calls:
+            if bill.calls and price_presenters.is_told(request):
                 response["Server-Timing"] = bill.server_timing()
             if not response.streaming and response.content.rfind(price_presenters.IN_PAGE) >= 0:  # near the end
                 price_presenters.fill_in(response, bill)

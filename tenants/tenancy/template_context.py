@@ -182,7 +182,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "user": user if user is not None and user.is_authenticated else None,
         "tenant": tenant,
         "acting": getattr(request, "acting", None),
-        "price_place": _price_place(tenant),
+        "price_place": _price_place(request, tenant),
         "nav": nav,
         "inbox_unread": (unread := _unread(tenant)),
         "inbox_count": len(unread),
@@ -200,11 +200,10 @@ def title_of(route: str) -> str:
     return next((one.title for one in pages if route == one.route or route.startswith(f"{one.route}_")), "")
 
 
-def _price_place(tenant: TenantContext | None) -> str:
+def _price_place(request: HttpRequest, tenant: TenantContext | None) -> str:
     if tenant is not None and tenant.is_owner:
         return price_presenters.place(desk_prefix.address("tickets:costs"))
-    is_auditor = tenant is not None and tenant.is_auditor
-    return price_presenters.place() if settings.DEBUG and not is_auditor else ""
+    return price_presenters.place() if price_presenters.is_told(request) else ""
 
 
 def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> tuple[MainPage, ...]:

@@ -227,6 +227,27 @@ def test_an_earlier_page_of_a_long_ticket_takes_two_trips(world: World) -> None:
     assert spent(browser, page.context["earlier_url"]).trips == 2
 
 
+@pytest.mark.parametrize(
+    ("who", "headers", "beside"),
+    [
+        ("bob", {"HX-Request": "true", "HX-Target": "earlier"}, 2),  # "Show earlier activity": no form comes with it
+        ("vera", {}, 2),
+        ("bob", {}, timelines.ACTIVITY_PAGE + 2),  # its form follows on the latest entries
+    ],
+)
+def test_an_earlier_page_reads_what_it_shows_and_the_head_of_the_ticket(
+    world: World, who: str, headers: dict[str, str], beside: int
+) -> None:
+    (number,) = world.tickets("acme", 1)
+    bob, browser = world.context("bob", "acme"), world.browser(who)
+    for _ in range(2 * timelines.ACTIVITY_PAGE + 5):
+        commenting.comment(bob, number, body="again")
+    url = browser.get(f"/tickets/{number}/").context["earlier_url"]
+    with _watching() as bills:
+        assert len(browser.get(url, headers=headers).context["activity"]) == timelines.ACTIVITY_PAGE
+    assert sorted(call.items for call in bills[0].calls[1:]) == sorted([timelines.ACTIVITY_PAGE + 1, beside])
+
+
 def test_an_open_page_asks_for_updates_at_half_a_unit_and_one_more_trip(filled: tuple[World, int, int]) -> None:
     world, shards, _ = filled
     browser = world.browser("bob")

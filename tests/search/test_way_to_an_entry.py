@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import spent
 from tests.support.operators import text_of
 from tests.support.searching import index_all
@@ -17,6 +18,7 @@ from tickets.desk.ticket_presenters import entry_url
 from tickets.merging import ticket_merging
 from tickets.search import ticket_texts
 from tickets.ticket import stored
+from tickets.ticket.stored import ActivityItem
 
 GONE = "The entry is no longer here, or you may not read it."
 
@@ -159,6 +161,50 @@ def test_who_may_not_read_a_note_learns_no_more_of_it_by_its_address_than_of_one
         assert (page.status_code, GONE in text_of(page)) == (200, True)
 
 
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_a_note_costs_who_may_not_read_it_what_nothing_costs_at_its_place(world: World, is_merged: bool) -> None:
+    number, alice = ticket(world, "1", "2", "3", "note 4", "5", "note 6", "7", "8", "9"), world.context("alice", "acme")
+    notes = [stored.entry_reference(one.sk) for one in history(alice, number) if one.kind == "note"]
+    if is_merged:
+        into = ticket(world, "one", "two", "three", "four", title="Cables")
+        ticket_merging.merge(alice, number, into=into)
+        number = into
+    vera = world.browser("vera")
+    assert len(notes) == 2
+    for reference in notes:
+        there, nothing = (f"/tickets/{number}/?entry={one}" for one in (reference, reference[:-1]))
+        vera.get(there)  # a process learns which tickets were merged
+        bills = [spent(vera, address) for address in (there, nothing)]
+        counts = [(bill.trips, bill.read_units, sorted(call.operation for call in bill.calls)) for bill in bills]
+        assert counts[0] == counts[1]
+        assert [shown(page) for page in map(vera.get, (there, nothing))] == [shown(vera.get(f"/tickets/{number}/"))] * 2
+
+
+def history(tenant: TenantContext, number: int) -> list[ActivityItem]:
+    """Return all entries of a ticket, oldest first."""
+    page = timelines.ticket(tenant, number)
+    found = page.activity
+    while page.earlier:
+        page = timelines.ticket(tenant, number, before=page.earlier)
+        found = [*page.activity, *found]
+    return found
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_who_may_not_read_notes_is_led_to_each_other_entry(world: World, is_merged: bool) -> None:
+    number, alice = ticket(world, *MANY, "note 10", description="gnu"), world.context("alice", "acme")
+    if is_merged:
+        into = ticket(world, "first", "second", title="Cables")
+        ticket_merging.merge(alice, number, into=into)
+        number = into
+    index_all()
+    vera = world.browser("vera")
+    for words in ("zebra", "one", "eight", *(["gnu"] if is_merged else [])):
+        page = vera.get(way(vera, words).partition("#")[0], follow=True)
+        assert [text.rpartition(" ")[2] for text in marked(page)] == [words]
+        assert GONE not in text_of(page)
+
+
 def test_the_address_of_a_comment_that_was_deleted_since_shows_that_it_was(world: World) -> None:
     number = ticket(world, "a zebra")
     index_all()
@@ -189,13 +235,7 @@ def test_entries_after_a_place_are_shown_once_in_order_however_many_parts_there_
         commenting.comment(alice, numbers[n % 5 % 3], body=str(n))
     for other in numbers[1:]:
         ticket_merging.merge(alice, other, into=numbers[0])
-    pages, every = timelines.ticket(alice, numbers[0]), []
-    first = pages
-    while first.earlier:
-        every[:0] = first.activity
-        first = timelines.ticket(alice, numbers[0], before=first.earlier)
-    every[:0] = first.activity
-    keys = [entry.sk for entry in every]
+    keys = [entry.sk for entry in history(alice, numbers[0])]
     assert keys == sorted(set(keys))
     for at, key in enumerate(keys):
         page = timelines.ticket(alice, numbers[0], around=key)

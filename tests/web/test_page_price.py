@@ -9,7 +9,11 @@ import pytest
 
 from portal.dynamo.meter import Call, Meter
 from portal.web.price_presenters import lines_of
+from tests.requester_pages.conftest import Guest
 from tests.support.world import World, captured
+from tickets.desk import changing, creating
+from tickets.replies import mail_settings, ticket_links
+from tickets.requesters import requesters
 
 PAGES = ("/tickets/", "/tickets/1/", "/tickets/dashboard/", "/desk/members/", "/search/?q=printer")
 _FIGURE = r"<summary>This page: ([^<]+)</summary>"
@@ -56,6 +60,25 @@ def test_the_price_of_a_million_pages_is_that_of_their_units(reads: float, write
 @pytest.mark.parametrize("who", ["bob", "vera"])
 def test_agents_and_viewers_see_no_price(world: World, who: str) -> None:
     assert "RCU" not in world.browser(who).get("/tickets/").content.decode()
+
+
+@pytest.mark.parametrize("who", ["bob", "vera", "a requester"])
+def test_with_debug_on_whoever_may_not_read_internal_notes_is_told_of_no_cost(
+    world: World, settings: Any, who: str
+) -> None:
+    """What they may not read is read and paid for with what they may."""
+    tenant, settings.DEBUG = world.context("bob", "acme"), True
+    number = creating.create(tenant, title="Paper", requester=requesters.ensure(tenant, "ada@example.org"))
+    if who == "a requester":
+        summary = changing.read(tenant, number)
+        ada = requesters.find(tenant, summary.requester)
+        assert ada is not None
+        page = Guest(ticket_links.ticket_link(tenant, summary, ada, mail_settings.read(tenant)).token).get()
+    else:
+        page = world.browser(who).get(f"/tickets/{number}/")
+    is_told = who == "bob"
+    text = page.content.decode()
+    assert (page.status_code, "Server-Timing" in page.headers, "This page:" in text) == (200, is_told, is_told)
 
 
 def test_the_length_of_a_page_counts_its_price(world: World) -> None:

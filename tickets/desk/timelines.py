@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from django.utils.translation import gettext, gettext_noop
 
@@ -36,7 +36,7 @@ CHANGES_READ = 60  # items of a ticket that are read to tell what was changed si
 class TicketTimeline:
     """A ticket as its page shows it. `activity` is oldest first; `earlier` is a cursor to what came before it, `later`
     says that there is more after it. `files` are those of the description, `letter` what it keeps of the letter that it
-    came as. `latest` are for agents the entries of the latest page, whichever is shown: an answer follows on those."""
+    came as. `latest` are the entries of the latest page, of an older one where they were asked for."""
 
     summary: SummaryItem
     description: str
@@ -50,20 +50,29 @@ class TicketTimeline:
 
 
 def ticket(
-    tenant: TenantContext, number: int, *, before: str | None = None, around: str | None = None
+    tenant: TenantContext,
+    number: int,
+    *,
+    before: str | None = None,
+    around: str | None = None,
+    with_latest: bool = False,
 ) -> TicketTimeline:
     """Return a ticket with its latest activity: one Query. Raises NotFound, Invalid.
 
     With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
-    the same time. `around` is the sort key of an entry: a page up to it and a page after it, by one Query more.
+    the same time, which `with_latest` brings the latest entries too: an answer written beside older ones follows on
+    those. `around` is the sort key of an entry: a page up to it and a page after it, by one Query more.
     Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
-    page nor a link to nothing tells of them. Of each ticket that was merged into this one, one Query more, or with a
-    cursor two, or three.
+    page nor a link to nothing tells of them. For them the entry that `around` names is read by itself beside the
+    latest page, which is the answer to a note and to nothing at the same price. Of each ticket that was merged into
+    this one, one read more for each of these.
     """
     purpose = ("activity", number)
     cursor = paging.load(before, tenant_id=tenant.tenant_id, query=purpose) if before is not None else None
     sort, *sources = cursor or ("",)
-    place = _Place(around + _NEXT, around) if around is not None else _Place(sort if cursor else None)
+    place = _Place(sort if cursor else None, with_latest=with_latest)
+    if around is not None:
+        place = _Place.around(around, with_latest=with_latest) if tenant.is_agent else _Place(asked=around)
     own = (tenant.tenant_id, number)
     sources = sources or _merged.get(own) or []
     parts = _parts_read(tenant, [number, *sources], place)
@@ -72,6 +81,9 @@ def ticket(
     if stored_sources != sources:
         _merged.put(own, stored_sources)
         parts[1:] = _parts_read(tenant, stored_sources, place)
+    if around is not None and any(_may_be_read(one, around) for one in parts):
+        place = _Place.around(around)
+        parts = _parts_read(tenant, [number, *stored_sources], place)
     every = [*parts[0].rows, *(row for one in parts[1:] for row in one.with_opening())]
     rows = sorted(every, key=_sort_key, reverse=True)
     # Below the last row of a part that has more, rows of that part would be missing.
@@ -99,10 +111,19 @@ _NEXT: Final = "\0"  # after a sort key, the next one there can be
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a page is: `before` a sort key, None for the latest page, and with `after` also what follows that."""
+    """Where a page is: `before` a sort key, None for the latest page, and with `after` also what follows that.
+
+    `asked` is the sort key of an entry that is read beside the page; `with_latest` asks for the latest entries.
+    """
 
     before: str | None = None
     after: str | None = None
+    asked: str | None = None
+    with_latest: bool = False
+
+    @classmethod
+    def around(cls, entry: str, *, with_latest: bool = False) -> Self:
+        return cls(entry + _NEXT, entry, with_latest=with_latest)
 
 
 def _after(parts: Sequence[_Part], place: _Place) -> tuple[list[ActivityItem], bool]:
@@ -139,8 +160,8 @@ _merged: Final[BoundedCache[tuple[str, int], list[int]]] = BoundedCache(10_000)
 @dataclass
 class _Part:
     """The items of one ticket: `rows` are the newest entries of a page, newest first, and `more` says that others came
-    before them. `later` are those that follow the place, oldest first, and `has_later` says that there are more. For
-    agents, `newest` are the latest of all where `rows` begin at a place."""
+    before them. `later` are those that follow the place, oldest first, and `has_later` says that there are more.
+    `newest` are the latest of all, and `asked` is the entry that was asked for, as far as the place wants them."""
 
     summary: SummaryItem | None
     detail: DetailItem
@@ -150,6 +171,7 @@ class _Part:
     later: Sequence[ActivityItem] = ()
     has_later: bool = False
     newest: Sequence[ActivityItem] = ()
+    asked: ActivityItem | None = None
 
     def head(self, number: int) -> SummaryItem:
         if self.summary is None:
@@ -206,19 +228,30 @@ def is_other_side(entry: ActivityItem, merged: Sequence[int]) -> bool:
     return owner is not None and owner[1] in merged
 
 
+def _may_be_read(part: _Part, asked: str) -> bool:
+    """Tell whether a viewer may read the entry that was asked for, and it is in this part."""
+    opening = part.opening() if part.asked is None else None
+    return (part.asked is not None and part.asked.kind != "note") or (opening is not None and opening.sk == asked)
+
+
 def _parts_read(tenant: TenantContext, numbers: Sequence[int], place: _Place) -> list[_Part]:
     """Read a page of each of these tickets, at the same time."""
     reads: list[Callable[[], Any]] = [partial(_rows, tenant, number, place.before) for number in numbers]
-    if place.before is not None:
-        # An answer follows on the latest entries, also where it is written beside older ones.
-        limit = ACTIVITY_PAGE + 2 if tenant.is_agent else 2
+    if place.asked is not None:
+        get = partial(tenant.repository.get, ActivityItem, stored.ticket, sort=place.asked)
+        reads += [partial(get, number) for number in numbers]
+    elif place.before is not None:
+        limit = ACTIVITY_PAGE + 2 if place.with_latest else 2
         reads += [partial(_collection, tenant, number, limit) for number in numbers]
     if place.after is not None:
         reads += [partial(_later, tenant, number, place.after) for number in numbers]
     found = fan_out(reads) if len(reads) > 1 else [read() for read in reads]
     parts: list[_Part] = found[: len(numbers)]
-    for part, head in zip(parts, found[len(numbers) : 2 * len(numbers)], strict=False):
-        part.summary, part.detail, part.newest = _told_apart(head.items)
+    for part, one in zip(parts, found[len(numbers) : 2 * len(numbers)], strict=False):
+        if place.asked is not None:
+            part.asked = one
+        else:
+            part.summary, part.detail, part.newest = _told_apart(one.items)
     for part, later in zip(parts, found[2 * len(numbers) :], strict=False):
         part.later, part.has_later = later
     return parts

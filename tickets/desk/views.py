@@ -309,7 +309,7 @@ def _requester(request: TenantRequest, typed: str, request_id: str) -> Requester
 
 
 @member(Role.VIEWER)
-@on_get(query="ticket", trips=2, reads=25)
+@on_get(get="ticket", query="ticket", trips=3, reads=25)
 def ticket(request: TenantRequest, number: int) -> HttpResponse:
     return _ticket_page(request, number, None)
 
@@ -336,7 +336,10 @@ def _ticket_page(
     `seen_at`."""
     asked = request.GET.get("entry", "")
     wanted = _entry_named(asked)
-    timeline = timelines.ticket(request.tenant, number, before=request.GET.get("before"), around=wanted)
+    # Of an older page that a page of the ticket takes in, no form is shown, which alone needs the latest entries.
+    has_form = request.tenant.is_agent and request.headers.get("HX-Target") != "earlier"
+    before = request.GET.get("before")
+    timeline = timelines.ticket(request.tenant, number, before=before, around=wanted, with_latest=has_form)
     if into := int(timeline.summary.merged_into or 0):
         if form is not None:  # what was written for the merged ticket is kept, to be sent to the other one
             return _ticket_page(request, into, form, status, files, composing)
