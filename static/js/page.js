@@ -86,20 +86,20 @@ document.addEventListener("htmx:afterRequest", (event) => {
 
 // htmx keeps focus on an element whose id is still there. When it is gone, focus goes to the heading of the place where
 // the person was, not back to the top of the document.
-let home = null;
-document.addEventListener("htmx:beforeRequest", (event) => {
-  home = event.detail.elt.closest("[data-focus-home]")?.dataset.focusHome || null;
-});
 document.addEventListener("htmx:afterSettle", (event) => {
   const swapped = event.detail.elt;
+  const asker = event.detail.requestConfig?.elt;  // gone from the page perhaps, with what was around it
   const summary = swapped.querySelector?.("[data-error-summary]");
   if (summary) {
     summary.focus();
-  } else if (event.detail.requestConfig?.elt?.matches("[data-quiet], [data-updates]")) {
+  } else if (asker?.matches("[data-quiet], [data-updates]")) {
     // Nobody asked for this: what has focus keeps it, and nothing else gets it.
   } else if (document.activeElement === document.body || !document.activeElement) {
-    const landing = (home && document.getElementById(home)) || document.querySelector("#main [data-focus-after]");
-    (landing || document.getElementById("main"))?.focus({ preventScroll: true });
+    const home = document.getElementById(asker?.closest("[data-focus-home]")?.dataset.focusHome);
+    const landing = home || document.querySelector("#main [data-focus-after]") || document.getElementById("main");
+    if (landing && !landing.hasAttribute("tabindex")) landing.tabIndex = -1;
+    landing?.focus({ preventScroll: true });
+    home?.scrollIntoView({ block: "nearest" });
   }
   if (told) document.querySelector("#messages .notice")?.scrollIntoView({ block: "nearest" });
   told = false;

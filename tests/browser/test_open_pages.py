@@ -19,6 +19,7 @@ from tests.support.waiting import wait_until
 from tests.support.world import World
 from tickets.desk import changing, commenting, creating
 from tickets.desk.changing import Wishes
+from tickets.linking import linking
 from tickets.live import presence
 from tickets.notices import inbox
 from tickets.sla.policy import TargetRule
@@ -42,6 +43,7 @@ def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_th
     world: World, person: NewPage
 ) -> None:
     alice = world.context("alice", "acme")
+    linking.link(alice, 1, "blocks", 2)
     page = person("bob")
     page.clock.install()
     page.goto("/tickets/1/")
@@ -59,7 +61,8 @@ def test_who_writes_is_told_of_the_other_writer_and_of_new_comments_and_keeps_th
     expect(text).to_be_focused()
     page.get_by_role("link", name="Show them").press("Enter")
     expect(page.locator("#activity")).to_contain_text("Second.")
-    expect(page.locator("#latest")).to_be_focused()
+    expect(page.locator("#links")).to_contain_text("Ticket 2")  # which has come after the rest, and takes no focus
+    expect(page.locator("#activity > li", has_text="First.")).to_be_focused()
     expect(page.locator("#reply textarea").first).to_have_value(TEXT)
     expect(page.locator("#updates")).not_to_contain_text("2 new")
 
