@@ -87,6 +87,14 @@ def file_size(count: int, number: Callable[[int | float, int], str] = "{:,.{}f}"
     return f"{number(round(size), 0) if f'{size:.1f}'.endswith('.0') else number(size, 1)} {unit}"
 
 
+def whole_number(text: str, *, digits: int = 9) -> int | None:
+    """Return the number that a text from outside writes in at most so many digits, None for any other text.
+
+    `int` and `str.isdigit` take the digits of all scripts, and `int` fails for more digits than Python reads.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
 def named(text: str, *, limit: int) -> str:
     """Return a name for a mail: one line of at most `limit` characters, of which no mail program makes a link."""
     return without_controls(unlinked(text), limit=limit)

@@ -22,7 +22,7 @@ from delivery.webhooks import (
     endpoints,
 )
 from delivery.webhooks.stored import DeliveryItem, EndpointItem, log_key_parts
-from portal import clock
+from portal import clock, plain_text
 from portal.web import locales
 from portal.web.locales import stored_text
 from tenants.tenancy.context import TenantContext
@@ -96,7 +96,7 @@ def delivery(row: DeliveryItem) -> dict[str, Any]:
 
 def _ticket_in(subject: str) -> int | None:
     kind, _, number = subject.partition("/")
-    return int(number) if kind == "ticket" and number.isdecimal() else None
+    return plain_text.whole_number(number, digits=15) if kind == "ticket" else None
 
 
 def delivery_page(row: DeliveryItem, stored: OutboxItem | None) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def fields(declared: Iterable[EventField]) -> list[dict[str, Any]]:
 
 def looks_left(text: str | None) -> int:
     """Return how often a page still looks again by itself, by what its address says."""
-    return min(int(text), LOOKS) if text and text.isdecimal() and len(text) < 3 else 0
+    return min(plain_text.whole_number(text or "", digits=2) or 0, LOOKS)
 
 
 def datetime_local(moment: datetime) -> str:

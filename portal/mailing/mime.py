@@ -23,7 +23,7 @@ from portal.mailing.letter_headers import Headers, base64_bytes, read_head
 DEPTH_LIMIT: Final = 20
 PARTS_LIMIT: Final = 500
 _LOOKS_LIMIT: Final = 20_000  # places that may be a boundary
-_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,80}/[\w!#$&^.+-]{1,80}")
+_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,80}/[\w!#$&^.+-]{1,80}", re.ASCII)
 _FIRST_BOUNDARY: Final = re.compile(rb"\s{0,20}--([^\r\n]{1,200})\r?\n")
 
 

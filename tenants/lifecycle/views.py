@@ -16,7 +16,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.load import tenant_limiter, usage
@@ -214,7 +214,7 @@ def usage_page(request: TenantRequest) -> HttpResponse:
     """
     tenant, now = request.tenant, clock.now()
     after, before = request.GET.get("after", ""), request.GET.get("counted", "")
-    counted = int(before) if after and before.isdecimal() and len(before) < 8 else 0
+    counted = (plain_text.whole_number(before, digits=7) or 0) if after else 0
     size = COUNTED if after else members.AT_HAND
     reads: list[Callable[[], Any]] = [
         lambda: usage.latest(tenant.repository, minutes=USAGE_MINUTES, now=now),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from typing import Any, Final
 from wsgiref.util import setup_testing_defaults
 
@@ -13,7 +14,9 @@ from django.conf import LazySettings
 from portal.web.middleware import CLIENT_FAULTS
 from tenants.sign_in import views as identity_views
 from tests.desk.test_outage import engine_down
+from tests.support import articles
 from tests.support.world import Browser, World
+from tickets.desk import changing, creating
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART: Final = "multipart/form-data; boundary=x"
@@ -197,6 +200,47 @@ def test_a_clients_fault_that_a_view_finds_is_a_bad_request_and_no_fault_in_the_
 def traces(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the log says with a traceback."""
     return [record.getMessage() for record in caplog.records if record.exc_info]
+
+
+_HUGE: Final = "9" * 5000  # more digits than Python reads
+_NOT_1: Final = ("\uff11", "\u0661", "\u00b9", "1\n", "0", _HUGE)  # the digit 1 of other scripts, and others
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value", "others"),
+    [
+        ("/tickets/bulk/", "tickets", "{}.1.open.", {"to": "pending"}),
+        ("/tickets/bulk/", "tickets", "1.{}.open.", {"to": "pending"}),
+        ("/tickets/1/tick/", "tick", "{}.00000000.1", {}),
+        ("/tickets/spam/mark/", "tickets", "{}", {}),
+        ("/tickets/files/", "size", "{}", {"name": "a.txt"}),
+        ("/acme/articles/1/publish/", "edit", "{}", {}),
+        ("/acme/articles/1/versions/", "before", "{}", None),
+        ("/tickets/1/", "entry", "{}026-11-27T10:00:00.000000Z~a", None),
+        ("/tickets/past/", "from", "{}", None),
+    ],
+)
+def test_a_number_is_written_in_few_plain_digits_and_anything_else_does_nothing(
+    world: World, path: str, field: str, value: str, others: dict[str, object] | None
+) -> None:
+    world.tickets("acme", 1)
+    alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
+    articles.published(alice, "Paper")
+    for text in _NOT_1:
+        sent = {field: value.format(text)}
+        answer = browser.get(path, sent) if others is None else browser.send(path, {**others, **sent})
+        assert answer.status_code not in (404, 500), text
+    summary = changing.read(alice, 1)
+    assert (int(summary.version), summary.is_aside) == (1, False)
+
+
+def test_a_text_of_odd_digits_is_shown_and_leads_to_no_ticket(world: World) -> None:
+    alice, browser = world.context("alice", "acme"), world.browser("alice", "acme")
+    for text in ("#\uff11", "#1\u0661", f"- [ ] a\n\n\ue000{_HUGE}\ue001", f"#{_HUGE}"):
+        number = creating.create(alice, title="Digits", description=text)
+        page = browser.get(f"/tickets/{number}/")
+        assert page.status_code == 200
+        assert not re.search(r'<a href="[^"]*">#', page.content.decode())
 
 
 def test_a_host_that_is_not_served_is_one_line_of_log(caplog: pytest.LogCaptureFixture) -> None:

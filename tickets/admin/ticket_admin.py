@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 
+from portal import plain_text
 from portal.nosql.admin import DynamoAdmin, Notice, ObjectAction
 from portal.nosql.planner.planning import Unplannable
 from portal.schema.access_patterns import cost
@@ -45,7 +46,7 @@ class TicketAdmin(NamedColumns, DynamoAdmin):
         number = search_term.strip().removeprefix("#")
         if not number:
             return queryset, False
-        if not (number.isascii() and number.isdigit() and len(number) <= NUMBER_DIGITS):
+        if plain_text.whole_number(number, digits=NUMBER_DIGITS) is None:
             raise Unplannable(f"“{number[:40]}” is no number of a ticket.", incomplete=True)
         chosen = {name: value for name, value in queryset.spec.exact.items() if name == "tenant_id"}
         return self.get_queryset(request).filter(number=number, **chosen), False

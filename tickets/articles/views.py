@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
+from portal import plain_text
 from portal.dynamo.client import alongside
 from portal.errors import Conflict, Invalid, NotFound, Overtaken
 from portal.web import markdown
@@ -195,7 +196,7 @@ def publish_article(request: TenantRequest, number: int) -> HttpResponse:
     draft = articles.draft(request.tenant, number)
     edit = request.POST.get("edit", "")
     try:
-        return _publish(request, number, Text.of(draft), int(edit) if edit.isascii() and edit.isdigit() else 0)
+        return _publish(request, number, Text.of(draft), plain_text.whole_number(edit) or 0)
     except (Invalid, Conflict) as error:
         messages.error(request, error.message)
         return redirect("tickets:article_edit", number)
@@ -235,7 +236,7 @@ def delete_article(request: TenantRequest, number: int) -> HttpResponse:
 def list_versions(request: TenantRequest, number: int) -> HttpResponse:
     """List the versions that were published, newest first. Two requests at the same time."""
     before = request.GET.get("before", "")
-    start = int(before) if before.isascii() and before.isdigit() and len(before) < 10 else 0
+    start = plain_text.whole_number(before) or 0
     draft, page = alongside(
         partial(articles.draft, request.tenant, number),
         aside=partial(articles.versions, request.tenant, number, before=start),
@@ -277,7 +278,7 @@ def restore_version(request: TenantRequest, number: int, version: int) -> HttpRe
             request.tenant,
             number,
             version,
-            edit=int(edit) if edit.isascii() and edit.isdigit() else 0,
+            edit=plain_text.whole_number(edit) or 0,
             by=actor_of(request),
         )
         messages.success(

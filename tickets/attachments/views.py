@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
+from portal import plain_text
 from portal.errors import Invalid, NotFound
 from portal.plain_text import file_size
 from portal.web.access import member, on_get, on_post
@@ -43,7 +44,7 @@ def answer_upload(request: HttpRequest, begin: Callable[[str, int], Upload]) -> 
     with the sentence of the Invalid that it raises."""
     size = request.POST.get("size", "")
     try:
-        begun = begin(request.POST.get("name", ""), int(size) if size.isascii() and size.isdigit() else 0)
+        begun = begin(request.POST.get("name", ""), plain_text.whole_number(size, digits=15) or 0)
     except Invalid as error:
         return JsonResponse({"problem": error.message}, status=422)
     return JsonResponse(

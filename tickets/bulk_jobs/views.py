@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from portal import plain_text
 from portal.dynamo.client import alongside, fan_out
 from portal.errors import Conflict, Forbidden, Invalid
 from portal.web import locales
@@ -144,7 +145,7 @@ def job(request: TenantRequest, job: str) -> HttpResponse:
     find, aside = partial(bulk_requests.find, request.tenant, job), partial(members.at_hand, request.tenant)
     found, known = alongside(find, aside=aside)
     first = request.GET.get("from", "1")
-    start = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
+    start = plain_text.whole_number(first, digits=6) or 1
     page = presenters.job_page(request.tenant, found, _people(request, known, found), first=start)
     return render(request, "bulk_jobs/job.html", {"job": page})
 

@@ -57,7 +57,7 @@ from tickets.ticket.fields import (
 from tickets.ticket.status_dates import dates, dates_counted, forgotten, reopens, set_to
 from tickets.ticket.stored import ActivityItem, ChangeMap, DetailItem, RequestItem, SummaryItem
 
-_STATE = re.compile(r"([1-9]\d{0,14})\.([1-9]\d{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
+_STATE = re.compile(r"([1-9][0-9]{0,14})\.([1-9][0-9]{0,9})\.([a-z]{1,20})\.([0-9a-f]{32})?\Z")
 ITEMS_PER_REVISION: Final = 2  # members that a revision with changes adds to its transaction
 
 

@@ -17,7 +17,7 @@ from tickets.ticket.checklists import ChecklistItem
 from tickets.ticket.fields import PLAIN
 
 # A number of a ticket, as people write it, and the pieces of safe HTML: tags, attributes with what they hold, and text.
-_NUMBER = re.compile(r"(?<![\w&/#])#([1-9]\d{0,14})(?!\w)")
+_NUMBER = re.compile(r"(?<![\w&/#])#([1-9][0-9]{0,14})(?!\w)")
 _PIECES = re.compile(r"""(</?(\w+)(?:[^>"']|"[^"]*"|'[^']*')*>)""")
 _VERBATIM = frozenset({"a", "code", "pre"})
 

@@ -13,6 +13,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 
+from portal import plain_text
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict
 from portal.web import locales
@@ -154,7 +155,7 @@ def delete(request: TenantRequest, group_id: str) -> HttpResponse:
         return redirect("tickets:group", group_id)
     version = request.POST.get("version", "")
     with refusal_told(request, Conflict):
-        seen = int(version) if version.isdecimal() and len(version) < 10 else -1
+        seen = plain_text.whole_number(version) or -1
         group_changes.delete(tenant, group_id, version=seen, by=actor_of(request))
         messages.success(request, gettext("The group is deleted. Resolved tickets keep its name."))
         return redirect(_PAGE)

@@ -15,6 +15,7 @@ from typing import Final
 
 from django.core import signing
 
+from portal import plain_text
 from portal.dynamo.store import Condition
 from portal.errors import ConditionFailed
 from tenants.sign_in import attempt_limits
@@ -58,7 +59,7 @@ class Challenge:
 
     def is_proved_by(self, proof: str) -> bool:
         """Tell whether a proof, a counter in up to 12 digits, solves it."""
-        if not (0 < len(proof) <= 12 and proof.isascii() and proof.isdigit()):
+        if plain_text.whole_number(proof, digits=12) is None:
             return False
         digest = hashlib.sha256(f"{self.text}.{proof}".encode()).digest()
         return int.from_bytes(digest, "big") >> (256 - self.bits) == 0

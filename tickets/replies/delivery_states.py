@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.utils.translation import gettext_noop
 
 from delivery.mail.bounces import Feedback
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.store import Action
 from portal.errors import ConditionFailed, NotFound
 from tenants.tenancy import context, tenant_directory
@@ -71,14 +71,15 @@ def tag_of(number: int, entry: str) -> str:
 
 def take(feedback: Feedback) -> None:
     """Note what Amazon SES says of a letter: on the comment, and on the person whose address it was."""
-    number, _, entry = feedback.about.removeprefix(ABOUT).partition("_")
-    if not number.isdecimal():
+    about, _, entry = feedback.about.removeprefix(ABOUT).partition("_")
+    number = plain_text.whole_number(about, digits=15)
+    if not number:
         return
     try:
         tenant = context.for_system(tenant_directory.get(feedback.tenant_id))
     except NotFound:
         return  # the desk was purged meanwhile
-    thread = Thread(feedback.tenant_id, int(number), entry)
+    thread = Thread(feedback.tenant_id, number, entry)
     for address, why in feedback.addresses.items():
         note_report(tenant, thread, address=address, why=why, complained=feedback.kind == "complained")
 

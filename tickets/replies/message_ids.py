@@ -75,7 +75,7 @@ def _raw(text: str) -> bytes | None:
 _SALT: Final = "pooldesk.message-id"
 _BYTES: Final = TENANT_BYTES + NUMBER_BYTES
 _ENTRY: Final = re.compile(r"[a-z0-9-]{1,40}\Z")
-_PLACE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{6})z-([0-9a-z]{1,12})\Z")
+_PLACE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)t(\d\d)(\d\d)(\d\d)(\d{6})z-([0-9a-z]{1,12})\Z", re.ASCII)
 _FROM_SES: Final = "amazonses.com"  # what the domains end with that Amazon SES puts into Message-IDs
 _FORM: Final = re.compile(r"r\.([a-z2-7]{40,60})\.([a-z0-9-]{1,40})\Z")
 

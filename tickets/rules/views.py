@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 
 from delivery.webhooks import endpoints
-from portal import clock
+from portal import clock, plain_text
 from portal.dynamo.client import fan_out
 from portal.errors import Conflict, Invalid
 from portal.web.access import member, on_get, on_post
@@ -184,7 +184,7 @@ def switch(request: TenantRequest, rule: str) -> HttpResponse:
     """Switch a rule on or off, in the revision that the page showed."""
     is_on, seen = request.POST.get("on") == "yes", request.POST.get("revision", "")
     with refusal_told(request, Invalid, Conflict):
-        revision = int(seen) if seen.isdecimal() and len(seen) < 10 else None
+        revision = plain_text.whole_number(seen)
         rule_changes.change(request.tenant, rule, {}, is_on=is_on, revision=revision, by=actor_of(request))
         messages.success(request, gettext("The rule is on.") if is_on else gettext("The rule is off."))
     return redirect("tickets:rule", rule)
@@ -299,7 +299,7 @@ def rehearsal_page(request: TenantRequest, rule: str) -> HttpResponse:
         if not page["no_history"]:
             page["extent"] = presenters.extent_words(rehearsal_requests.extent(tenant))
         return render(request, "rules/rehearse.html", page)
-    begin = int(first) if first.isdecimal() and len(first) < 7 and int(first) else 1
+    begin = plain_text.whole_number(first, digits=6) or 1
     found, more = rehearsal_requests.findings(tenant, last, first=begin)
     named = presenters.people_in(last, found)
     names = replace(names, people=members.names_of(tenant.repository, offered.known, named))

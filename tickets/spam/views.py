@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from portal import clock
+from portal import clock, plain_text
 from portal.errors import Conflict, NotFound
 from portal.web import locales
 from portal.web.access import counted, member, on_get, on_post
@@ -76,7 +76,7 @@ def _said(number: int, marked: Marked) -> str:
 @on_post(query="ticket", write="audit row, ticket", per="ticket", each=(6, 4, 25))
 def mark_many(request: TenantRequest) -> HttpResponse:
     """Mark the chosen tickets of a sender who is blocked already."""
-    numbers = [int(text) for text in request.POST.getlist("tickets") if text.isascii() and text.isdigit()]
+    numbers = [one for text in request.POST.getlist("tickets") if (one := plain_text.whole_number(text, digits=15))]
     done, offered = 0, numbers[: spam_marking.OFFERED]
     counted(request, len(offered))
     for number in offered:

@@ -11,10 +11,10 @@ from django.utils.translation import gettext
 
 from portal.errors import Conflict, Invalid
 
-_ITEM: Final = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[([ xX])\](?=\s+(\S.*)$)", re.MULTILINE)
-_TICK: Final = re.compile(r"(\d{1,5})\.([0-9a-f]{8})\.([01])(?:\.(\S{1,120}))?\Z")
+_ITEM: Final = re.compile(r"^(\s*(?:[-*+]|[0-9]{1,9}[.)])\s+)\[([ xX])\](?=\s+(\S.*)$)", re.MULTILINE)
+_TICK: Final = re.compile(r"([0-9]{1,5})\.([0-9a-f]{8})\.([01])(?:\.(\S{1,120}))?\Z")
 _OPEN, _CLOSE = "\ue000", "\ue001"  # around the place of an item while its text is rendered
-MARKED: Final = re.compile(rf"(<li>\s*(?:<p>)?)?{_OPEN}(\d+){_CLOSE}")
+MARKED: Final = re.compile(rf"(<li>\s*(?:<p>)?)?{_OPEN}([0-9]{{1,5}}){_CLOSE}")
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ _REQUESTER: Final = "REQUESTER"
 _ASIDE: Final = "ASIDE"
 MERGED_ASIDE, SPAM_ASIDE = "MERGED", "SPAM"
 _OUTSIDE: Final = re.compile(r"rq_[0-9a-f]{32}\Z")
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z")
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\Z", re.ASCII)
 ACTIVITY_PREFIX: Final = all_keys.beginning(_ACTIVITY)
 
 

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 
-from portal import clock
+from portal import clock, plain_text
 from portal.errors import Invalid
 from portal.web import moments
 from portal.web.access import counted, member, on_get, on_post
@@ -102,6 +102,7 @@ def _number(text: str) -> int | None:
     """Return where a list begins, None for where the moment lies. Raises Invalid."""
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text)):
+    number = plain_text.whole_number(text, digits=15)
+    if not number:
         raise Invalid(gettext("A ticket's number has up to 15 digits."), field="from")
-    return int(text)
+    return number
