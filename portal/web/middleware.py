@@ -278,7 +278,7 @@ class RequestLogMiddleware(_Middleware):
         begun = time.perf_counter()
         with logs.following(logs.new_request_id()), meter.measure() as bill:
             response = self.get_response(request)
-            if bill.calls and price_presenters.is_told(request):
+            if bill.calls and tells_cost(request):
                 response["Server-Timing"] = bill.server_timing()
             if not response.streaming and response.content.rfind(price_presenters.IN_PAGE) >= 0:  # near the end
                 price_presenters.fill_in(response, bill)
@@ -334,6 +334,14 @@ def named(request: HttpRequest) -> tuple[str, str]:
     match = request.resolver_match
     method = request.method if request.method in _LOGGED_METHODS else "?"
     return str(method), f"/{match.route}" if match else "?"
+
+
+def tells_cost(request: HttpRequest) -> bool:
+    """Tell whether an answer says to everybody what it cost: with DEBUG on, except to whoever may not read internal
+    notes in the desk, which are read and paid for and left out."""
+    places = (request, getattr(request, "caller", None))  # of a page, of the API
+    desks: list[Any] = [getattr(one, name, None) for one in places for name in ("tenant", "desk")]
+    return settings.DEBUG and all(desk is None or desk.is_agent for desk in desks)
 
 
 def who(request: HttpRequest) -> dict[str, str]:

@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from markupsafe import Markup
@@ -56,14 +55,6 @@ def dollars(amount: float, *, decimals: int) -> str:
 def place(costs_url: str = "") -> Markup:
     """Return the place that a page leaves for its price, which leads to a page of costs where that is given."""
     return Markup(f"{_PLACE}{locales.current().language} {quote(costs_url)} -->")  # noqa: S704  # as above
-
-
-def is_told(request: HttpRequest) -> bool:
-    """Tell whether an answer says to everybody what it cost: with DEBUG on, except to whoever may not read internal
-    notes in the desk, which are read and paid for and left out."""
-    places = (request, getattr(request, "caller", None))  # of a page, of the API
-    desks = [getattr(one, name, None) for one in places for name in ("tenant", "desk")]
-    return settings.DEBUG and all(desk is None or desk.is_agent for desk in desks)
 
 
 class PriceLine(NamedTuple):

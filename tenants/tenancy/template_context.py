@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 
 from portal.web import desk_prefix, locales, price_presenters
+from portal.web.middleware import tells_cost
 from tenants.tenancy.context import Role, TenantContext
 
 
@@ -203,7 +204,7 @@ def title_of(route: str) -> str:
 def _price_place(request: HttpRequest, tenant: TenantContext | None) -> str:
     if tenant is not None and tenant.is_owner:
         return price_presenters.place(desk_prefix.address("tickets:costs"))
-    return price_presenters.place() if price_presenters.is_told(request) else ""
+    return price_presenters.place() if tells_cost(request) else ""
 
 
 def _main_pages(tenant: TenantContext | None, mail: dict[str, Any] | None) -> tuple[MainPage, ...]:
