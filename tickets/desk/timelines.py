@@ -59,13 +59,12 @@ def ticket(
 ) -> TicketTimeline:
     """Return a ticket with its latest activity: one Query. Raises NotFound, Invalid.
 
-    With a cursor: with what came before it; summary and description then come by a Query of their own, sent at
-    the same time, which `with_latest` brings the latest entries too: an answer written beside older ones follows on
-    those. `around` is the sort key of an entry: a page up to it and a page after it, by one Query more.
-    Internal notes are left out for viewers, for whom more Queries fill the page, so that neither a short
-    page nor a link to nothing tells of them. For them the entry that `around` names is read by itself beside the
-    latest page, which is the answer to a note and to nothing at the same price. Of each ticket that was merged into
-    this one, one read more for each of these.
+    With a cursor: with what came before it; summary and description then come by a Query of their own, sent at the
+    same time, and `with_latest` also the latest entries, on which an answer follows. `around` is the sort key of an
+    entry: a page up to it and a page after it, by one Query more. Internal notes are left out for viewers, for whom
+    more Queries fill the page, so that neither a short page nor a link to nothing tells of them. They get the latest
+    page where `around` names a note or nothing, at the same price, by one GetItem. Each of these is read once more
+    for each ticket that was merged into this one.
     """
     purpose = ("activity", number)
     cursor = paging.load(before, tenant_id=tenant.tenant_id, query=purpose) if before is not None else None
@@ -73,17 +72,10 @@ def ticket(
     place = _Place(sort if cursor else None, with_latest=with_latest)
     if around is not None:
         place = _Place.around(around, with_latest=with_latest) if tenant.is_agent else _Place(asked=around)
-    own = (tenant.tenant_id, number)
-    sources = sources or _merged.get(own) or []
-    parts = _parts_read(tenant, [number, *sources], place)
-    summary = parts[0].head(number)
-    stored_sources = [int(one) for one in summary.merged or ()]
-    if stored_sources != sources:
-        _merged.put(own, stored_sources)
-        parts[1:] = _parts_read(tenant, stored_sources, place)
-    if around is not None and any(_may_be_read(one, around) for one in parts):
-        place = _Place.around(around)
-        parts = _parts_read(tenant, [number, *stored_sources], place)
+    parts, sources = _with_merged(tenant, number, sources, place)
+    if place.asked and any(_may_be_read(one, place.asked) for one in parts):
+        place = _Place.around(place.asked)
+        parts, sources = _with_merged(tenant, number, sources, place)
     every = [*parts[0].rows, *(row for one in parts[1:] for row in one.with_opening())]
     rows = sorted(every, key=_sort_key, reverse=True)
     # Below the last row of a part that has more, rows of that part would be missing.
@@ -92,15 +84,16 @@ def ticket(
     more = len(rows) > len(shown) or any(one.more for one in parts)
     later, has_later = _after(parts, place)
     shown = [*reversed(later), *shown]
-    earlier = [shown[-1].sk, *stored_sources] if shown and more else None
+    earlier = [shown[-1].sk, *sources] if shown and more else None
+    detail = parts[0].detail
     return TicketTimeline(
-        summary=summary,
-        description=parts[0].detail.description,
-        files=tuple(parts[0].detail.files or ()),
-        letter=parts[0].detail.letter,
-        links=tuple(parts[0].detail.links or ()),
-        activity=shown[::-1],
-        earlier=paging.dump(earlier, tenant_id=tenant.tenant_id, query=purpose) if earlier else None,
+        parts[0].head(number),
+        detail.description,
+        shown[::-1],
+        paging.dump(earlier, tenant_id=tenant.tenant_id, query=purpose) if earlier else None,
+        files=tuple(detail.files or ()),
+        letter=detail.letter,
+        links=tuple(detail.links or ()),
         later=has_later or (before is not None and around is None),
         latest=shown[::-1] if place.before is None else _latest(parts),
     )
@@ -226,6 +219,21 @@ def is_other_side(entry: ActivityItem, merged: Sequence[int]) -> bool:
         return False
     owner = stored.owner_of(entry.pk)
     return owner is not None and owner[1] in merged
+
+
+def _with_merged(
+    tenant: TenantContext, number: int, sources: Sequence[int], place: _Place
+) -> tuple[list[_Part], list[int]]:
+    """Read the parts of a ticket and of those that were merged into it, and return them with the numbers of those.
+    `sources` are the numbers as a cursor says them, else as this process remembers them. Raises NotFound."""
+    own = (tenant.tenant_id, number)
+    known = [*sources] or _merged.get(own) or []
+    parts = _parts_read(tenant, [number, *known], place)
+    merged = [int(one) for one in parts[0].head(number).merged or ()]
+    if merged != known:
+        _merged.put(own, merged)
+        parts[1:] = _parts_read(tenant, merged, place)
+    return parts, merged
 
 
 def _may_be_read(part: _Part, asked: str) -> bool:
