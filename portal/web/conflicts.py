@@ -24,10 +24,11 @@ _LONGEST: Final = 300  # characters of a stored value that a form repeats
 
 
 @contextmanager
-def told_in(form: Form, newer: Callable[[], Form] | None = None) -> Iterator[None]:
+def told_in(form: Form, newer: Callable[[], Form] | None = None, *, is_new: bool = False) -> Iterator[None]:
     """Do what a form is for. Where that is refused, the form says why, at the field that the error names.
 
-    A conflict puts what was typed on the version of `newer`, a form of what is stored now.
+    A conflict puts what was typed on the version of `newer`, a form of what is stored now. Nothing is stored of one that
+    `is_new`: only its neighbours have changed.
     """
     try:
         yield
@@ -36,7 +37,7 @@ def told_in(form: Form, newer: Callable[[], Form] | None = None) -> Iterator[Non
         if isinstance(error, Conflict):
             form.conflict = error.status  # type: ignore[attr-defined]  # read by `status_of`
             if newer is not None:
-                put_on_newer(form, newer())
+                put_on_newer(form, newer(), is_new=is_new)
 
 
 def status_of(form: Form) -> int:
@@ -44,10 +45,10 @@ def status_of(form: Form) -> int:
     return getattr(form, "conflict", 0) or (422 if form.errors else 200)
 
 
-def put_on_newer(form: Form, stored: Form, *, version: str = "version") -> None:
+def put_on_newer(form: Form, stored: Form, *, version: str = "version", is_new: bool = False) -> None:
     """Put what was typed on the version of `stored`, a form of what is stored now. Nothing happens on the same version.
 
-    Each field that differs says what is stored, so that saving again replaces nothing unseen.
+    Each field that differs says what is stored, so that saving again replaces nothing unseen: none of one that `is_new`.
     """
     newer = str(stored.get_initial_for_field(stored.fields[version], version))
     if form.data.get(form.add_prefix(version)) == newer:
@@ -55,7 +56,7 @@ def put_on_newer(form: Form, stored: Form, *, version: str = "version") -> None:
     data: Any = form.data.copy()  # type: ignore[attr-defined]  # a QueryDict, in all views
     data[form.add_prefix(version)] = newer
     form.data = data
-    for bound in form.visible_fields():
+    for bound in () if is_new else form.visible_fields():
         now = _shown(stored, bound.name)
         if bound.field.has_changed(now, _plain(bound.data)):
             _say(form, bound.name, now)

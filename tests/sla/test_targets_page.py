@@ -12,7 +12,7 @@ from tickets.sla.policy import SlaPolicy, TargetRule
 from tickets.ticket.due_marks import TARGETS
 
 PAGE = "/acme/desk/settings/targets/"
-OFFICE = {f"hours_{day}": "09:00-12:00, 13:00-17:00" if day < 5 else "" for day in range(7)}
+OFFICE = {f"hours_{day}": "9-12, 13.00-17:00" if day < 5 else "" for day in range(7)}
 TWO_RULES = {
     "rule_0_priority": "urgent",
     "rule_0_group": "",

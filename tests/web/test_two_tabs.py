@@ -153,6 +153,19 @@ def test_the_second_tab_says_what_the_first_has_stored_and_replaces_it_when_save
     assert Tab(browser, path, name).values[name] == [second]
 
 
+@pytest.mark.parametrize("page", ["groups/new/", "fields/new/", "fields/kinds/new/"])
+def test_two_tabs_that_add_something_ask_the_second_once_more_and_compare_it_with_nothing(
+    world: World, page: str
+) -> None:
+    browser = world.browser("alice", "acme")
+    tabs = [Tab(browser, f"/desk/settings/{page}", "name") for _ in range(2)]
+    assert tabs[0].save(name="Printers").status_code == 302
+    refused = tabs[1].save(name="Scanners")
+    assert refused.status_code == 409
+    assert "Stored now:" not in refused.content.decode(), "nothing is stored of what is new"
+    assert tabs[1].save(name="Scanners").status_code == 302
+
+
 @pytest.mark.parametrize(
     ("page", "first", "second"),
     [

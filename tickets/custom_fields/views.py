@@ -136,7 +136,7 @@ def _edit(
         return _form_page(request, make(defined, initial={"version": seen.version}), defined, defined_id)
     form = make(defined, request.POST)
     if form.is_valid():
-        with told_in(form, lambda: make(defined, initial={"version": seen.version})):
+        with told_in(form, lambda: make(defined, initial={"version": seen.version}), is_new=not defined_id):
             messages.success(request, save(form))
             return redirect(_PAGE)
     return _form_page(request, form, defined, defined_id)

@@ -116,7 +116,7 @@ def group(request: TenantRequest, group_id: str = "") -> HttpResponse:
     make = partial(GroupForm, people=people, stored=stored, members=inside)
     form = make(request.POST or None, initial={"version": version})
     if request.method == "POST" and form.is_valid():
-        with told_in(form, lambda: make(initial={"version": version})):
+        with told_in(form, lambda: make(initial={"version": version}), is_new=not group_id):
             _save(request, group_id, form.cleaned_data)
             messages.success(request, gettext("Group saved."))
             return redirect(_PAGE)

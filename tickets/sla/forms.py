@@ -25,7 +25,7 @@ _WARNINGS: Final = [
     (25, gettext_lazy("When 25% of the time is left")),
     (50, gettext_lazy("When 50% of the time is left")),
 ]
-_SPAN: Final = re.compile(r"(\d{1,2})[:.](\d\d)\s*[-\u2013]\s*(\d{1,2})[:.](\d\d)\Z", re.ASCII)
+_SPAN: Final = re.compile(r"(\d{1,2})(?:[:.](\d\d))?\s*[-\u2013]\s*(\d{1,2})(?:[:.](\d\d))?\Z", re.ASCII)
 _DURATION: Final = re.compile(r"(?:(\d{1,4})\s*h(?:ours?)?)?\s*(?:(\d{1,4})\s*m(?:in)?(?:utes)?)?\Z", re.ASCII | re.I)
 _DAY: Final = 1440  # minutes
 _LONGEST: Final = 500 * 3600  # seconds of a target
@@ -60,8 +60,9 @@ def _hours(text: str) -> tuple[Span, ...]:
     spans: list[Span] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = _SPAN.match(part)
-        begin, end = (int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])) if match else (0, 0)
-        if not match or int(match[2]) > 59 or int(match[4]) > 59 or end > _DAY:
+        hour, minute, last_hour, last_minute = (int(one or 0) for one in match.groups()) if match else (0, 60, 0, 0)
+        begin, end = hour * 60 + minute, last_hour * 60 + last_minute
+        if minute > 59 or last_minute > 59 or end > _DAY:
             raise forms.ValidationError(_("Write hours as 09:00\u201312:00, 13:00\u201317:00."), code="invalid")
         if begin >= end:
             raise forms.ValidationError(_("%(part)s ends before it begins.") % {"part": part}, code="invalid")
