@@ -27,8 +27,8 @@ _LONGEST: Final = 300  # characters of a stored value that a form repeats
 def told_in(form: Form, newer: Callable[[], Form] | None = None, *, is_new: bool = False) -> Iterator[None]:
     """Do what a form is for. Where that is refused, the form says why, at the field that the error names.
 
-    A conflict puts what was typed on the version of `newer`, a form of what is stored now. Nothing is stored of one that
-    `is_new`: only its neighbours have changed.
+    A conflict puts what was typed on the version of `newer`, a form of what is stored now. Of something that `is_new`,
+    nothing is: only its neighbours have changed.
     """
     try:
         yield
@@ -48,7 +48,8 @@ def status_of(form: Form) -> int:
 def put_on_newer(form: Form, stored: Form, *, version: str = "version", is_new: bool = False) -> None:
     """Put what was typed on the version of `stored`, a form of what is stored now. Nothing happens on the same version.
 
-    Each field that differs says what is stored, so that saving again replaces nothing unseen: none of one that `is_new`.
+    Each field that differs says what is stored, so that saving again replaces nothing unseen; nothing
+    is stored of what `is_new`.
     """
     newer = str(stored.get_initial_for_field(stored.fields[version], version))
     if form.data.get(form.add_prefix(version)) == newer:
