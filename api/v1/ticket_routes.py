@@ -89,8 +89,9 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
 @costs(
     get="counter, search segment, setup, ticket",
     query="members by name, requesters by name, search directory, ticket, tickets by resolver, tickets by status",
-    trips=4,
-    reads=55,
+    trips=6,
+    reads=120,
+    room="histories of 200 entries",
 )
 def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> HttpResponse:
     """Find tickets by words in their titles, descriptions, comments, tags and requesters, the best first.

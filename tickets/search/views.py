@@ -38,8 +38,9 @@ DESKS = 200  # that the palette offers; the page of all desks finds the others
     get="article, counter, help centre, placed stream, requester, search segment, ticket, watermark",
     query="help centre, members by name, noted tickets, requesters by name, search directory, ticket, tickets by "
     "status",
-    trips=4,
-    reads=60,
+    trips=10,
+    reads=120,
+    room="histories of 200 entries, and another word where nothing has what was typed",
 )
 def search(request: TenantRequest) -> HttpResponse:
     """Show the tickets that a text finds, the best first. Errors of a query are explained on the same page."""
