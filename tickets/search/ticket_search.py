@@ -5,8 +5,9 @@
     3  the texts of the CHECKED best proposals                                              at the same time
 
 Three round trips, two where the process remembers the index's headers. Filters that neither the index nor a list knows,
-such as days, take one more: the third then brings the SUMMARYs of the SIFTED best proposals, and the fourth the texts
-of those that pass. Only where none of these texts matches, the others that passed are read, in a fifth.
+such as days, take one more: the third then brings the SUMMARYs of the SIFTED best proposals, and the fourth what else
+of the texts of those that pass may have the words. Only where none of these texts matches, the others that passed are
+read, in a fifth.
 
 Tickets that no longer match are dropped, the others are ranked by their text, and a signed cursor leads to the further
 candidates.
@@ -288,6 +289,7 @@ class Search:
         self._reads: list[TermRead] = []
         self._beside: list[TermRead] = []
         self._rarities: dict[int, float] = {}
+        self._sifted: dict[int, TicketText] = {}  # tickets with their summaries alone
         self._now = clock.now()
         self.tickets = tickets
         self.sifts = False
@@ -334,7 +336,7 @@ class Search:
         proposed = [number_of(rank) for rank in (*part.ranks, *nearly[:room])]
         wanted = dict.fromkeys((*([first] if first else ()), *part.left), _EVERYWHERE)
         wanted |= {n: self._may_stand(n) for n in proposed if n not in wanted and (is_first or n != self.query.number)}
-        read = ticket_texts.read_texts(self.tenant, wanted)
+        read = ticket_texts.read_texts(self.tenant, wanted, self._sifted)
         matcher = TextMatcher(self.query)
         found = {number: matcher.match(text) for number, text in read.items()}
         # Long histories, where what was read does not decide.
@@ -383,8 +385,8 @@ class Search:
         last, is_last = chosen[-1] if chosen else start, len(chosen) == len(ranks)
         room = max(0, CHECKED - len(left))
         if len(chosen) > room:
-            read = ticket_texts.read_summaries(self.tenant, list(map(number_of, chosen)))
-            chosen = [rank for rank in chosen if (text := read.get(number_of(rank))) and self.holds(text)]
+            self._sifted = ticket_texts.read_summaries(self.tenant, list(map(number_of, chosen)))
+            chosen = [r for r in chosen if (text := self._sifted.get(number_of(r))) and self.holds(text)]
         if len(chosen) <= room:
             return [ProposalPage(chosen, left, is_last, last)]
         begin = ProposalPage(chosen[:room], left, False, chosen[room - 1] if room else start)

@@ -7,9 +7,10 @@ read them, before anything looks at them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from portal.dynamo.client import fan_out
@@ -38,14 +39,16 @@ class TicketText:
     rest: dict[str, Any] | None = None
 
 
-def read_texts(tenant: TenantContext, wanted: dict[int, Places]) -> dict[int, TicketText]:
+def read_texts(
+    tenant: TenantContext, wanted: Mapping[int, Places], known: Mapping[int, TicketText] = MappingProxyType({})
+) -> dict[int, TicketText]:
     """Return those of the tickets that exist, by number, in one round trip: of each what stands in the places that are
-    wanted, and the summary. Raises Throttled, Unavailable."""
+    wanted, and the summary, where it is not `known`. Raises Throttled, Unavailable."""
     whole = [number for number, places in wanted.items() if places & Places.COMMENT]
     heads = {number: bool(places & Places.DESCRIPTION) for number, places in wanted.items() if number not in whole}
     reads: list[Callable[[], list[TicketText]]] = [partial(_whole, tenant, number) for number in whole]
     for some in chunked(heads, BATCH_GET_LIMIT // 2):
-        reads.append(partial(_heads, tenant, {number: heads[number] for number in some}))
+        reads.append(partial(_heads, tenant, {number: heads[number] for number in some}, known))
     found = {text.number: text for texts in fan_out(reads) for text in texts}
     return {number: found[number] for number in wanted if number in found}
 
@@ -60,15 +63,18 @@ def read_on(tenant: TenantContext, unread: Iterable[TicketText]) -> list[TicketT
     return fan_out([partial(_read_on, tenant, text) for text in unread])
 
 
-def _heads(tenant: TenantContext, wanted: dict[int, bool]) -> list[TicketText]:
-    """Read the summary of each ticket, and its description where that is wanted."""
-    named: list[Any] = [(stored.ticket, (number,), stored.SUMMARY) for number in wanted]
+def _heads(
+    tenant: TenantContext, wanted: Mapping[int, bool], known: Mapping[int, TicketText] = MappingProxyType({})
+) -> list[TicketText]:
+    """Read the summary of each ticket that is not `known`, and its description where that is wanted."""
+    named: list[Any] = [(stored.ticket, (number,), stored.SUMMARY) for number in wanted if number not in known]
     named += [(stored.ticket, (number,), stored.DETAIL) for number, with_detail in wanted.items() if with_detail]
     found = [item for item in tenant.repository.get_many(TICKET_ITEMS, named, consistent=False) if item]
     details = {item.pk: item.description for item in found if isinstance(item, DetailItem)}
-    numbers = {tenant.repository.key(stored.ticket, number): number for number in wanted}
-    summaries = [item for item in found if isinstance(item, SummaryItem)]
-    return [TicketText(numbers[str(one.pk)], one, details.get(one.pk) or "") for one in summaries]
+    summaries = {item.pk: item for item in found if isinstance(item, SummaryItem)}
+    summaries |= {known[number].summary.pk: known[number].summary for number in wanted if number in known}
+    keys = {number: tenant.repository.key(stored.ticket, number) for number in wanted}
+    return [TicketText(n, summaries[pk], details.get(pk) or "") for n, pk in keys.items() if pk in summaries]
 
 
 def _whole(tenant: TenantContext, number: int) -> list[TicketText]:
