@@ -288,7 +288,11 @@ def is_sole_sender(raw: bytes, headers: Headers, sender: Address) -> bool:
 
 
 def message_ids(text: str) -> tuple[str, ...]:
-    """Return the Message-IDs in a header, each with its angle brackets: the first, and the last 50 of many."""
+    """Return the Message-IDs in a header, each with its angle brackets: the first, and the last 50 of many.
+
+    Python's own mail library sends long ones as encoded words, against RFC 2047.
+    """
+    text = _decoded(text)
     found = [f"<{_SPACE.sub('', one)}>" for one in _ID.findall(text)]
     if not found:
         found = [f"<{one}>" for one in _BETWEEN_IDS.split(text) if "@" in one and len(one) < 900]

@@ -121,6 +121,7 @@ REFERENCES = {
     "two": ("<a@b> <c@d>", ["<a@b>", "<c@d>"]),
     "folded": ("<a@b>\n <c@d>", ["<a@b>", "<c@d>"]),
     "commas": ("<a@b>,<c@d>", ["<a@b>", "<c@d>"]),
+    "as Python folds a long one": ("=?utf-8?q?=3Ca=40?=\n =?utf-8?q?b=3E?=", ["<a@b>"]),
     "the same twice": ("<a@b> <a@b>", ["<a@b>"]),
     "without blanks": ("<a@b><c@d>", ["<a@b>", "<c@d>"]),
     "a thousand": (" ".join(f"<{n}@b>" for n in range(1000)), ["<0@b>", *(f"<{n}@b>" for n in range(951, 1000))]),

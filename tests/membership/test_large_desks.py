@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -194,6 +195,16 @@ def test_a_field_of_a_member_offers_those_with_a_text_anywhere_in_name_or_addres
 ) -> None:
     page = of_seventy.browser("alice", "acme").get(f"/tickets/people/options/?{asked}")
     assert page.context["options"][:6] == offered
+
+
+@pytest.mark.parametrize(
+    ("sought", "shown"), [("same", ["p66@example.com", "p67@example.com"]), ("Zoë", [])], ids=["two", "one"]
+)
+def test_people_to_choose_from_show_their_addresses_where_several_have_the_name(
+    of_seventy: World, sought: str, shown: list[str]
+) -> None:
+    page = of_seventy.browser("bob", "acme").get(f"/tickets/people/?q={sought}").content.decode()
+    assert re.findall(r"<bdi>([^<]+@[^<]+)</bdi>", page) == shown
 
 
 def test_each_offered_name_is_taken_and_whoever_is_at_work_stands_first(of_seventy: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -88,11 +89,13 @@ def people_page(
         found = [*members.with_ids(tenant.repository, known, [tenant.user_id]).people]
         is_part = not known.is_all
     found.sort(key=lambda one: one.id != tenant.user_id)
+    times = Counter(one.name for one in found)
     chosen = [
         {
             "id": m.id,
             "name": m.name,
             "role_label": m.role.label,
+            "email": m.email if tenant.is_agent and times[m.name] > 1 else "",
             "is_me": m.id == tenant.user_id,
             "url": link(m) if link else None,
         }
