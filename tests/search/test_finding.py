@@ -363,6 +363,13 @@ def test_filters_are_asked_of_a_hundred_tickets_before_a_page_says_that_it_found
     assert found(desk, asked, further=page.further) == [1]
 
 
+def test_a_page_counts_what_it_had_no_room_for_among_what_may_follow(desk: MemoryDesk) -> None:
+    fill(desk, 36, "Printer {}", {*range(1, 37)}, priority="high")
+    page = ticket_search.find(desk.agent, "printer priority:high")
+    assert (len(page.hits), page.rest) == (20, 16)
+    assert len(ticket_search.find(desk.agent, "printer priority:high", further=page.further).hits) == 16
+
+
 def trips(desk: MemoryDesk, query: str) -> int:
     index_lookup.forget()
     with meter.measure() as bill:

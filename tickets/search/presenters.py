@@ -297,13 +297,11 @@ def _summary(found: Found, after: str) -> str:
         told = ngettext("%(num)s ticket found", "%(num)s tickets found", count)
     elif found.is_counted and found.about and found.about > count:
         told = _("%(num)s of about %(about)s tickets")
-    elif found.rest:
+    else:
         told = ngettext(
             "%(num)s ticket so far; %(rest)s more may match", "%(num)s tickets so far; %(rest)s more may match", count
         )
-    else:
-        told = ngettext("The first %(num)s ticket", "The first %(num)s tickets", count)
-    return told % {"num": number(count), "about": number(found.about or 0), "rest": number(found.rest or 0)}
+    return told % {"num": number(count), "about": number(found.about or 0), "rest": number(found.rest)}
 
 
 # --- nothing ---

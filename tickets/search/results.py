@@ -54,7 +54,7 @@ class Found:
 
     `explanations` are sentences about what was ignored in the query. `about` is how many tickets the index proposes,
     None where it cannot tell; `is_counted` says that this is how many there are, but for what changed lately. `rest` is
-    how many proposals are left behind `further`.
+    how many tickets may follow behind `further`: proposals, and matches that had no room on the page.
     """
 
     hits: tuple[Hit, ...]

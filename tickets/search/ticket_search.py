@@ -247,7 +247,7 @@ def find(
         about=len(proposed.best) if proposed.is_complete else None,
         nearly=tuple(search.hit(match) for match in read if not match.is_whole)[:SHOWN],
         is_counted=proposed.is_complete and not search.sifts and index_lookup.tell_all(query),
-        rest=sum(rank < last for rank in proposed.best) if has_more else 0,
+        rest=len(unshown) + sum(rank < last for rank in proposed.best) if has_more else 0,
     )
 
 
