@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from portal.dynamo import paging
 from tenants.tenancy.context import TenantContext
 from tests.desk.test_cost import spent
 from tests.support.operators import text_of
@@ -226,6 +228,21 @@ def test_words_of_older_comments_that_were_not_read_lead_to_where_these_begin(
     browser = world.browser("bob")
     page = browser.get(way(browser, "zebra").partition("#")[0])
     assert shown(page) == ["two", "a zebra", "four"]
+
+
+def test_the_way_to_older_comments_names_no_note_to_whoever_may_read_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticket_texts, "ENTRIES_READ", 1)
+    monkeypatch.setattr(ticket_texts, "FURTHER_ENTRIES", 2)
+    number, acme = ticket(world, "one", "a zebra", "three", "note four", "five", "six"), world.tenants["acme"]
+    index_all()
+    vera = world.browser("vera")
+    address = way(vera, "zebra")
+    (cursor,) = parse_qs(urlsplit(address).query)["before"]
+    (place,) = paging.load(cursor, tenant_id=acme.tenant_id, query=("activity", number))
+    assert [one.body for one in history(world.context("bob", "acme"), number) if one.sk == place] == ["five"]
+    assert shown(vera.get(address.partition("#")[0])) == ["one", "a zebra", "three"]
 
 
 def test_entries_after_a_place_are_shown_once_in_order_however_many_parts_there_are(world: World) -> None:

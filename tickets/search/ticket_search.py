@@ -411,7 +411,9 @@ class Search:
         hit = Hit(text.summary, snippets.title(match), pieces, source.where if source else Where.TITLE)
         if not pieces and text.number in self.in_older:
             older = (Piece(_(OLDER), is_match=False),)
-            return replace(hit, snippet=older, where=Where.COMMENT, unread=text.rest["sk"]["S"] if text.rest else "")
+            # Not where reading ended: that may be a note, and the cursor that names it can be read.
+            unread = text.history[-1].sk if text.rest and text.history else ""
+            return replace(hit, snippet=older, where=Where.COMMENT, unread=unread)
         in_title = {place.phrase for one in match.fields if one.where is Where.TITLE for place in one.places}
         is_in_head = text.number == self.query.number or len(in_title) == len(self.query.phrases)
         return replace(hit, entry=source.entry if source else None, is_in_head=is_in_head)
