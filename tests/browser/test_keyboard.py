@@ -10,6 +10,7 @@ from tenants.audit_trail.recording import SYSTEM
 from tenants.lifecycle import tenant_lifecycle
 from tenants.tenancy.context import Role
 from tests.browser.conftest import NewPage, Witness, is_at
+from tests.browser.page_audit import NARROW
 from tests.browser.test_nothing_is_lost import desks_with_tickets
 from tests.support import embedded
 from tests.support.api_client import api_client
@@ -398,6 +399,10 @@ def test_earlier_activity_appears_above_and_focus_stays_with_it(world: World, pa
     expect(page.get_by_text("Number 0", exact=True)).to_be_visible()
     expect(page.locator("#activity article")).to_have_count(55)
     focus_is_on(page, "#activity-title")
+    page.set_viewport_size(NARROW)  # where the properties stand behind all of it
+    page.get_by_role("link", name="Properties").press("Enter")
+    focus_is_on(page, "#side-title")
+    expect(page.locator("#prop-status")).to_be_in_viewport()
 
 
 def test_long_menus_are_searched_by_typing(world: World, person: NewPage) -> None:
