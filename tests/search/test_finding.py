@@ -363,6 +363,16 @@ def test_filters_are_asked_of_a_hundred_tickets_before_a_page_says_that_it_found
     assert found(desk, asked, further=page.further) == [1]
 
 
+@pytest.mark.parametrize("title", ["الطابعة لا تعمل", "طابعة جديدة"])
+def test_an_arabic_word_is_found_with_and_without_its_article_and_in_quotation_marks_as_it_is(
+    desk: MemoryDesk, title: str
+) -> None:
+    number = desk.ticket(title)
+    assert [found(desk, query) for query in ("طابعة", "الطابعة ", "طاب")] == [[number]] * 3
+    assert sum(found(desk, query) == [number] for query in ('"طابعة"', '"الطابعة"')) == 1
+    assert [one.number for one in suggesting.suggest(desk.agent, "طاب").tickets] == [number]
+
+
 def test_a_page_counts_what_it_had_no_room_for_among_what_may_follow(desk: MemoryDesk) -> None:
     fill(desk, 36, "Printer {}", {*range(1, 37)}, priority="high")
     page = ticket_search.find(desk.agent, "printer priority:high")

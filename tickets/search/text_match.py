@@ -75,7 +75,7 @@ def matchers(phrase: Phrase) -> tuple[WordMatcher, ...]:
     last = len(found) - 1
     return tuple(
         WordMatcher(
-            word.folded,
+            word.folded if phrase.is_exact else tokenizer.with_article(word.folded),
             has_forms=not last and not phrase.is_exact,
             is_beginning=phrase.is_prefix and at == last,
             is_spelt=phrase.is_exact and not phrase.is_prefix,

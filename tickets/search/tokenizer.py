@@ -39,6 +39,8 @@ FUNCTION_WORDS: Final = frozenset(" ".join((_ENGLISH, _GERMAN, _FRENCH, _RUSSIAN
 LEAST: Final = 3  # letters of a word that has other forms, and that all of them begin with
 _LATIN: Final = ("english", "german", "french")
 _CYRILLIC: Final = ("russian",)
+_ARABIC: Final = "\u0621", "\u064a"  # the first and the last letter
+_ARTICLE: Final = "\u0627\u0644"
 _OTHER_LAST: Final = {"e": "i", "y": "i", "i": "y"}
 _stemmers: dict[str, Any] = {}
 _lock: Final = threading.Lock()  # a stemmer holds the word that it is at work on
@@ -58,6 +60,18 @@ def has_stem(word: str, found: Mapping[str, str]) -> bool:
         return False
     # Stemming takes long, and a stem is its word's beginning but for the last letter: most words need not be stemmed.
     return any(word.startswith(stem[:-1]) and _stem(language, word) == stem for language, stem in found.items())
+
+
+def with_article(spellings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the spellings of a folded word and, of an Arabic one, those without its article, or with one."""
+    others = [
+        word.removeprefix(_ARTICLE)
+        if len(word) >= len(_ARTICLE) + LEAST and word.startswith(_ARTICLE)
+        else _ARTICLE + word
+        for word in spellings
+        if len(word) >= LEAST and _ARABIC[0] <= word[0] <= _ARABIC[1]
+    ]
+    return (*spellings, *others)
 
 
 def beginnings(word: str) -> list[str]:
