@@ -47,7 +47,7 @@ __all__ = ["other_walls", "plan", "quick", "three"]  # fixtures
 # --- a clean run ---
 
 # Some of the addresses, and one at which each visit comes to a write.
-SOME_ROUTES = [one for n, one in enumerate(routes()) if n % 12 == 0 or one.path.endswith("/comment/")]
+SOME_ROUTES = [one for n, one in enumerate(routes()) if n % 24 == 0 or one.path.endswith("/comment/")]
 # Each mistake in the rights of a role is made in test_broken_rights.py.
 SOME_MUTANTS = {name: MUTANTS[name] for name in [*MUTANTS] if name not in [*MISTAKES][2:]}
 
