@@ -7,6 +7,7 @@ directory is the engine file: its note is the engine's address, and the process 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from portal.engines.processes import inspect_lock
 
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"
+PORTAL = "portal"  # the file under var/ in which `make run` notes where its portal is, for links in mails of commands
 _NEED_NO_DATABASE = {
     "demo",
     "event_document",
@@ -61,6 +63,8 @@ def prepare(
         else:
             point_at(address, environ)
         find_queues(checkout / "var" / kind, environ)
+        with suppress(FileNotFoundError):
+            environ.setdefault("PORTAL_BASE_URL", (checkout / "var" / PORTAL).read_text())
         environ.setdefault("DEBUG", "1")
         say(f"Using the engine of `make run`, {kind} at {address}, with DEBUG={environ['DEBUG']}.")
     elif argv[1] not in _MAY_NEED_ONE and not environ.get(ENDPOINT_VARIABLE) and not _aws_credentials():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from portal.engines import dynamodb_local
+from portal.engines import discovery, dynamodb_local
 from portal.engines.endpoint import free_port, port_obstacle
 from portal.engines.engine_process import QUEUES_FOLDER, Ministack, running_engine
 from tests.support import commands
@@ -290,6 +290,12 @@ def test_a_command_joins_the_demo_that_runs_and_a_plain_one_works_on_its_engine(
     assert joined.stdout == plain.stdout, "the standard output is the command's own"
 
 
+def test_links_in_mails_of_a_plain_command_lead_to_the_portal_that_runs(shared: Demo) -> None:
+    environ: dict[str, str] = {}
+    discovery.prepare(["manage.py", "seed"], shared.directory, environ=environ, say=str)
+    assert environ["PORTAL_BASE_URL"] == f"http://127.0.0.1:{shared.port}"
+
+
 def test_a_command_that_fails_hands_on_its_status(shared: Demo) -> None:
     done = shared.call("seed", "--key", "bad")
     assert done.returncode == 1
@@ -500,7 +506,7 @@ def test_an_engine_that_is_given_gets_queues_if_it_has_none_and_outlives_a_demo_
         assert not demo.answers()
         assert running_engine(tmp_path / "var" / "endpoint" / QUEUES_FOLDER) is None
         assert engine.answers()
-        assert {path.name for path in (tmp_path / "var").iterdir()} == {"endpoint", "log"}, "no other engine ran"
+        assert {path.name for path in (tmp_path / "var").iterdir()} == {"endpoint", "log", "portal"}, "no other engine ran"
 
 
 class TablesAlone(Ministack):

@@ -175,6 +175,7 @@ class Command(BaseCommand):
     def _serve(self, stack: contextlib.ExitStack, engine: Engine | None, options: dict[str, Any]) -> None:
         """Start all children, say where they are, and keep them alive; ends by StopAskedFor, CommandError or GaveUp."""
         supervisor = Supervisor(self._say)
+        (Path(settings.BASE_DIR) / "var" / discovery.PORTAL).write_text(self.environ["PORTAL_BASE_URL"])
         workers = demo_processes.workers(self.environ)
         web_server = demo_processes.web_server(self.environ, options)
         has_mail = any(worker.name == demo_processes.MAIL_SERVER for worker in workers)
