@@ -20,7 +20,7 @@ from portal.engines.processes import inspect_lock
 
 ENDPOINT = "endpoint"  # the folder under var/ that notes an engine which `make run` was given
 ENDPOINT_VARIABLE = "DYNAMODB_ENDPOINT_URL"
-PORTAL = "portal"  # the file under var/ in which `make run` notes where its portal is, for links in mails of commands
+PORTAL = "portal"  # the file under var/ in which `make run` notes where its portal is: links in mails lead there
 _NEED_NO_DATABASE = {
     "demo",
     "event_document",

@@ -132,19 +132,26 @@ class RefusedRequest:
 
 
 class RequestLimitsMiddleware(_Middleware):
-    """Answers 400, 405, 413 or 415 with a page where `refusal` finds a reason.
+    """Answers 400, 405, 413 or 415 with a page where `refusal` finds a reason, and a form's address that is opened.
 
     The parameters are read here, once: what raised anywhere further in would be Django's to answer.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        allowed = ", ".join(METHODS)
         if (refused := refusal(request)) is None:
-            return self.get_response(request)
+            answer = self.get_response(request)
+            if request.method != "GET" or not isinstance(answer, HttpResponseNotAllowed):
+                return answer
+            allowed = answer["Allow"]
+            refused = RefusedRequest(
+                405, gettext_noop("This address takes what a form sends. It has no page.")
+            )
         with _language_of_browser(request):
             context = {"reason": refused.sentence, "status": refused.status}
             response = render(request, "portal/400.html", context, status=refused.status)
         if refused.status == 405:
-            response["Allow"] = ", ".join(METHODS)
+            response["Allow"] = allowed
         return response
 
 

@@ -506,7 +506,8 @@ def test_an_engine_that_is_given_gets_queues_if_it_has_none_and_outlives_a_demo_
         assert not demo.answers()
         assert running_engine(tmp_path / "var" / "endpoint" / QUEUES_FOLDER) is None
         assert engine.answers()
-        assert {path.name for path in (tmp_path / "var").iterdir()} == {"endpoint", "log", "portal"}, "no other engine ran"
+        names = {path.name for path in (tmp_path / "var").iterdir()}
+        assert names == {"endpoint", "log", "portal"}, "no other engine ran"
 
 
 class TablesAlone(Ministack):
