@@ -144,9 +144,7 @@ class RequestLimitsMiddleware(_Middleware):
             if request.method != "GET" or not isinstance(answer, HttpResponseNotAllowed):
                 return answer
             allowed = answer["Allow"]
-            refused = RefusedRequest(
-                405, gettext_noop("This address takes what a form sends. It has no page.")
-            )
+            refused = RefusedRequest(405, gettext_noop("This address takes what a form sends. It has no page."))
         with _language_of_browser(request):
             context = {"reason": refused.sentence, "status": refused.status}
             response = render(request, "portal/400.html", context, status=refused.status)
