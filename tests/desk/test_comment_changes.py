@@ -15,7 +15,7 @@ from tests.desk.test_cost import spent
 from tests.support import outbox
 from tests.support.api_client import api_client
 from tests.support.mailing import carry
-from tests.support.world import Browser, World
+from tests.support.world import Browser, World, captured
 from tickets.attachments import attachments
 from tickets.data import exporting
 from tickets.desk import changing, comment_changes, commenting, timelines
@@ -60,6 +60,14 @@ def page(browser: Browser) -> str:
 def later(monkeypatch: pytest.MonkeyPatch, by: timedelta = timedelta(minutes=16)) -> None:
     real = clock.now
     monkeypatch.setattr(clock, "now", lambda: real() + by)
+
+
+@pytest.mark.parametrize("what", ["edit", "delete", "split"])
+def test_whoever_changes_their_mind_is_back_at_the_comment(desk: World, what: str) -> None:
+    bob, entry = desk.browser("bob"), latest(desk)
+    back = captured(r'href="([^"]+)">Cancel<', unescape(bob.get(at(entry, what)).content.decode()))
+    assert back.endswith(f"#entry-{stored.entry_id(entry.sk)}")
+    assert bob.get(back.partition("#")[0]).context["wanted"] == stored.entry_id(entry.sk)
 
 
 # --- editing ---

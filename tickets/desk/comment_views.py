@@ -116,6 +116,7 @@ def context_of(number: int, item: ActivityItem) -> dict[str, object]:
         "author_name": item.author_name,
         "warning": _letter_warning(item),
         "files": len(item.files or ()),
+        "back": _address(number, item),
     }
 
 
