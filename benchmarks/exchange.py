@@ -21,6 +21,7 @@ from django.conf import settings
 from django.test import Client
 
 from portal.engines.endpoint import LOOPBACK
+from portal.web import middleware
 
 TIMEOUT = 30  # seconds
 
@@ -59,8 +60,9 @@ def in_process(request: RawRequest) -> Answer:
     client.cookies = SimpleCookie()
     headers = request.headers | {"Host": LOOPBACK}
     kind = headers.pop("Content-Type")
-    # Not by override_settings, at which Django forgets all templates: each request would compile its own.
-    with mock.patch.object(settings, "DEBUG", new=True):
+    # Not by override_settings, at which Django forgets all templates: each request would compile its own. Guests, too,
+    # are told what their pages cost.
+    with mock.patch.object(settings, "DEBUG", new=True), mock.patch.object(middleware, "tells_cost"):
         response = client.generic(request.method, request.path, request.body, kind, headers=headers)
     cookies = {name: morsel.value for name, morsel in response.cookies.items()}
     return Answer(response.status_code, response.content.decode(), cookies, response.get("Server-Timing", ""))
