@@ -11,11 +11,11 @@ import signal
 import sys
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand, CommandError
@@ -73,7 +73,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 REPORT_SECONDS = 15  # between two lines about how far long work is, where there is no bar that shows it
+WRONG_USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT, as a shell counts it
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 class Stopped(CommandError):
@@ -92,6 +97,8 @@ class PortalCommand(BaseCommand):
     # The access patterns that one run may use; None is a proof's, which does whatever people do. A command without a
     # declaration does not start.
     costs: Cost | None
+    # Options that count only beside one of these others, all by their names in `options`.
+    goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     counted = 0  # how many there were of what the declaration is for each, as far as a Progress is told
     _is_interrupted = False
 
@@ -101,6 +108,11 @@ class PortalCommand(BaseCommand):
         for name, value in options.items():
             if isinstance(value, str | os.PathLike) and plain_text.has_halves(os.fspath(value)):
                 raise CommandError(f"The value of {name} is not UTF-8.")
+        for name, others in self.goes_with.items():
+            if options[name] and not any(options[other] for other in others):
+                raise CommandError(
+                    f"{_flag(name)} goes with {' or '.join(map(_flag, others))}.", returncode=WRONG_USAGE
+                )
         if getattr(self, "_called_from_command_line", False):
             # A service manager's way to stop long work, which ends with the same sentence as Ctrl-C.
             signal.signal(signal.SIGTERM, self._interrupt)

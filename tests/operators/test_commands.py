@@ -28,6 +28,7 @@ from tests.support import commands
 from tests.support.commands import Ended, everything, run
 from tests.support.world import World, account_of
 from tickets.letters import desk_addresses
+from tickets.moving import place_changes
 
 GOOD = "a quite long password"
 COMMANDS = {
@@ -211,6 +212,25 @@ def test_wrong_usage_is_status_2() -> None:
 
     assert ended.status == 2
     assert "the following arguments are required: --tenant, --role" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("create_operator bob@example.com --existing --name Bob", "not with --existing"),
+        ("create_operator bob@example.com --existing --password-env HOME", "not with --existing"),
+        ("place_tenant acme --on bridge --now", "--now goes with --discard."),
+        ("place_tenant acme --on bridge --unchecked --reason x", "--unchecked goes with --discard."),
+        ("place_tenant acme --on bridge --lost --reason x", "--lost goes with --discard or --roll-back."),
+    ],
+)
+def test_an_option_that_would_count_for_nothing_is_wrong_usage_and_nothing_is_done(
+    world: World, command: str, says: str
+) -> None:
+    ended = typed_in(*shlex.split(command))
+    assert (ended.status, says in ended.err) == (2, True), ended.err
+    assert not accounts.find_by_email("bob@example.com").is_operator
+    assert place_changes.MOVES.last(world.tenants["acme"].tenant_id) is None
 
 
 def test_ctrl_c_at_a_prompt_is_status_130_without_a_traceback(engine: None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from portal.errors import Conflict
 from portal.schema.access_patterns import cost
@@ -27,12 +27,20 @@ class Command(create_user.Command):
             "--name", default="", help="the name that others see, up to 100 characters; not with --existing"
         )
         parser.add_argument("--existing", action="store_true", help="use the account that has this address")
-        parser.add_argument("--password-env", metavar="VAR", help="the environment variable that holds the password")
+        parser.add_argument(
+            "--password-env",
+            metavar="VAR",
+            help="the environment variable that holds the password; not with --existing",
+        )
 
     def work(self, options: dict[str, Any]) -> None:
         if not options["existing"]:
             super().work(options | {"operator": True})
             return
+        if options["name"] or options["password_env"]:
+            raise CommandError(
+                "--name and --password-env are for a new account, and not with --existing.", returncode=2
+            )
         user = accounts.find_by_email(options["email"])
         if user is None:
             raise Conflict(f"{options['email']} has no account. Leave out --existing to create one.")

@@ -44,6 +44,11 @@ class Command(JobCommand):
         "--discard deletes it. Bulk imports are refused meanwhile. Needs a stream worker. "
         "Exit status: 0 done; 1 refused or failed; 130 interrupted."
     )
+    goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "now": ("discard",),
+        "unchecked": ("discard",),
+        "lost": ("discard", "roll_back"),
+    }
     again = "Run it again, and it goes on where it was. Nobody waits meanwhile."
     doing = "Moving"
     steps: ClassVar[Mapping[str, str]] = {
