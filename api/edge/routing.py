@@ -35,6 +35,7 @@ from tenants.tenancy.context import TenantContext
 
 _TEXTS: Final = {
     "ETag": "the tag of what is sent, or of what is stored; for If-None-Match and If-Match",
+    "Idempotency-Replayed": "true where the request was done before, and this is the answer of then",
     "Link": "the address of the next page, as rel=next; not on the last one",
     "Location": "the address of what was made",
     "RateLimit": "the units that are left at the process that answers, and the seconds until there are more",
@@ -155,6 +156,7 @@ def _depth(value: Any) -> int:
 # --- routes ---
 
 
+_KEPT: Final = (403, 404, 409, 422)  # problems that a repetition gets again
 _ALWAYS: Final = (400, 401, 403, 422, 429, 500, 503)  # that any route may answer
 
 access.declare_level_cost("api", cost(get="API key, tenant", write="API key", trips=1, reads=2, writes=2))
@@ -200,6 +202,7 @@ class ApiRouter(Router):
         written = {404, 409, 413, 415} if method != "GET" else {404} if "{" in path else set()
         statuses = sorted({*_ALWAYS, *problems_too, *written})
         later = {409: ("Retry-After",)} if method == "POST" else {}  # while the same request is at work
+        replayed = ("Idempotency-Replayed",) if "Idempotency-Key" in (headers or {}) else ()
 
         def declared(view: RouteView) -> RouteView:
             summary, _, description = (view.__doc__ or "").partition("\n\n")
@@ -208,7 +211,7 @@ class ApiRouter(Router):
                 for name, told in (headers or {}).items()
             ]
             extra: dict[str, Any] = {
-                "responses": _responses(statuses, answers, later | dict(sends or {})),
+                "responses": _responses(statuses, answers, later | dict(sends or {}), replayed),
                 "security": [{"ApiKey": []}],
                 "x-scope": scope.value,
             }
@@ -230,7 +233,10 @@ class ApiRouter(Router):
 
 
 def _responses(
-    problem_statuses: Sequence[int], answers: Mapping[int, Any], sends: Mapping[int, tuple[str, ...]]
+    problem_statuses: Sequence[int],
+    answers: Mapping[int, Any],
+    sends: Mapping[int, tuple[str, ...]],
+    replayed: tuple[str, ...],
 ) -> dict[int, dict[str, Any]]:
     """Return what the document says of answers: of problems all, of others their headers, to which ninja adds."""
     told: dict[int, dict[str, Any]] = {status: {} for status in answers}
@@ -240,7 +246,8 @@ def _responses(
         told.setdefault(status, {"description": f"Problem, by its code: {codes}", "content": content})
     for status, said in told.items():
         tagged = ("ETag",) if 304 in answers and status in (200, 304) else ()
-        said["headers"] = answer_headers(status, *tagged, *sends.get(status, ()))
+        kept = replayed if status in answers or status in _KEPT else ()
+        said["headers"] = answer_headers(status, *tagged, *kept, *sends.get(status, ()))
     return told
 
 
