@@ -49,15 +49,8 @@ class Command(PortalCommand):
                 "Verified with the keys of this installation's settings. --keys with keys that the signer published "
                 "proves more."
             )
-        if not options["keys"] and certificates.is_development_key():
-            self.stdout.write("The key of these settings is that of development: everybody can sign with it.")
-        if not options["keys"]:
-            self.stdout.write(
-                "Verified with the keys of this installation's settings. --keys with keys that the signer published "
-                "proves more."
-            )
-        if not options["keys"] and certificates.is_development_key():
-            self.stdout.write("The key of these settings is that of development: everybody can sign with it.")
+            if certificates.is_development_key():
+                self.stdout.write("The key of these settings is that of development: everybody can sign with it.")
         for path, said in signed_pages:
             self.stdout.write(f"{path.name} is as it was signed by the key {said['key']}. {_in_words(said)}")
         for _, said in verified:
