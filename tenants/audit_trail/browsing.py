@@ -126,6 +126,10 @@ _NAMES: Final = (
     gettext_noop("order of kinds"),
     gettext_noop("default kind"),
     gettext_noop("form without a kind"),
+    gettext_noop("add tags"),
+    gettext_noop("remove tags"),
+    gettext_noop("answer"),
+    gettext_noop("webhook"),
     gettext_noop("rights"),
     gettext_noop("given up"),
     gettext_noop("letters"),
@@ -303,11 +307,11 @@ class TrailRow:
         """Return name, before and after of each value that says something to people, "" if there was or is none."""
         names = [name for name in dict.fromkeys((*self.before, *self.after)) if name not in _UNSAID]
         values = [(name, self.before.get(name, ""), self.after.get(name, "")) for name in names]
-        said = partial(_said, self.entity_type)
-        return [(_name(n), said(n, before), said(n, after)) for n, before, after in values if before or after]
+        said = partial(value_said, self.entity_type)
+        return [(name_said(n), said(n, before), said(n, after)) for n, before, after in values if before or after]
 
 
-def _name(stored: str) -> str:
+def name_said(stored: str) -> str:
     """Return the name of a value in the reader's language: entries keep it in English."""
     for begins, text in _NAMES_OF.items():
         if stored.startswith(begins):
@@ -315,7 +319,7 @@ def _name(stored: str) -> str:
     return _(stored.replace("_", " "))
 
 
-def _said(about: str, name: str, value: str) -> str:
+def value_said(about: str, name: str, value: str) -> str:
     """Return a value in the reader's language, one that people have typed as it is."""
     name = name.replace("_", " ") if not (begins := next(filter(name.startswith, _NAMES_OF), "")) else begins
     said = _said_by.get((about, name)) or _said_by.get(("", name))

@@ -9,12 +9,17 @@ import pytest
 
 from portal.dynamo import meter
 from portal.errors import Forbidden, Invalid, NotFound, Overtaken
+from portal.web.locales import Locale, shown_in
 from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import SYSTEM
 from tenants.membership import member_changes
 from tenants.tenancy.context import Role, TenantContext
 from tests.support.world import World
-from tickets.rules import definition, rule_changes
+from tickets.rules import (
+    definition,
+    presenters,  # noqa: F401  # says how values are shown
+    rule_changes,
+)
 from tickets.rules.stored import RuleItem
 
 URGENT = {"when": {"event": "created"}, "if": {"priority": "urgent"}, "then": {"add_tags": ["now"]}}
@@ -172,6 +177,20 @@ def test_each_change_of_a_rule_is_in_the_audit_trail(alice: TenantContext) -> No
     found = browsing.everything(alice.repository, only=browsing.filter_of())
     rows = [row for row in found if row.entity_type == "rule"]
     assert [row.action for row in rows] == ["rule.deleted", "rule.changed", "rule.created"]
+
+
+def test_the_audit_trail_says_a_rule_in_words_and_one_that_was_cut_as_it_is(alice: TenantContext) -> None:
+    given = {"if": {"status": "open"}, "then": {"set": {"priority": "urgent"}, "add_tags": ["vip", "loud"]}}
+    rule_changes.create(alice, "Loud", given | {"when": {"event": "created", "by": "outside"}}, is_on=True, by=SYSTEM)
+    (row, *_) = browsing.everything(alice.repository, only=browsing.filter_of())
+    told = {name: after for name, _, after in row.changes}
+    assert told["when"] == "A ticket is created, by somebody outside"
+    assert told["if"] == "status: open"
+    assert told["then"] == "priority: urgent; add tags: vip, loud"
+    with shown_in(Locale(language="de")):
+        assert {name: after for name, _, after in row.changes}["dann"] == "Priorität: dringend; Tags dazu: vip, loud"
+    (cut,) = replace(row, before={}, after={"then": '{"set": {"prio'}).changes
+    assert cut[2] == '{"set": {"prio'
 
 
 def test_rules_are_read_by_one_query(alice: TenantContext) -> None:

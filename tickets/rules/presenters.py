@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import formataddr, parseaddr
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from django.conf import settings
@@ -18,13 +19,14 @@ from delivery.mail.outbox_backend import MailContent
 from portal import clock, plain_text
 from portal.web import desk_prefix, locales
 from portal.web.locales import stored_text
+from tenants.audit_trail import browsing
 from tenants.tenancy.context import TenantContext
 from tenants.tenancy.request import page_for_mail
 from tickets.bulk_jobs.presenters import edit_words, list_words
 from tickets.custom_fields import definitions
 from tickets.rules import rehearsal_requests
 from tickets.rules.answering import RuleMail
-from tickets.rules.definition import ASSIGNEE_WORD, On, Rule
+from tickets.rules.definition import ASSIGNEE_WORD, By, On, Rule
 from tickets.rules.forms import BY, EVENTS, MOMENTS, whats
 from tickets.rules.rehearsal import TAG
 from tickets.rules.rehearsal_requests import Extent, RuleFinding
@@ -67,6 +69,36 @@ def _actions(answer: str, webhook: str, mail_to: str, names: Names) -> list[str]
     if mail_to:
         told.append(_("Send a mail to %(who)s") % {"who": who})
     return told
+
+
+def _when_said(stored: str) -> str:
+    """Return the event of a rule, which the audit trail has as JSON, in words; what was cut there as it is."""
+    try:
+        event, by, what = itemgetter("event", "by", "what")(json.loads(stored))
+        return ", ".join(str(part) for part in (EVENTS[On(event)], MOMENTS.get(what, what), BY[By(by)]) if part)
+    except (ValueError, KeyError):
+        return stored
+
+
+def _part_said(stored: str) -> str:
+    """Return the other parts of a rule in the same way: what they name, and nothing that is empty."""
+    try:
+        parts = [*_filled(json.loads(stored))]
+    except ValueError:
+        return stored
+    return "; ".join(f"{browsing.name_said(name)}: {browsing.value_said('', name, value)}" for name, value in parts)
+
+
+def _filled(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in told.items():
+        if isinstance(value, dict):
+            yield from _filled(value)
+        elif value:
+            yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+browsing.declare_values(_when_said, "when", about="rule")
+browsing.declare_values(_part_said, "if", "then", about="rule")
 
 
 def rehearsal_line(item: RehearsalItem) -> dict[str, Any]:
