@@ -89,11 +89,7 @@ class EndpointChoice:
             )
         if not self.event_types:
             raise Invalid(gettext("Choose at least one event type."), field="event_types")
-        if len(self.description) > DESCRIPTION_LIMIT:
-            raise Invalid(
-                gettext("The description can have up to %(limit)s characters.") % {"limit": DESCRIPTION_LIMIT},
-                field="description",
-            )
+        locales.within(self.description, DESCRIPTION_LIMIT, "description")
         if plain_text.has_controls(self.description):
             raise Invalid(gettext("Use characters that can be seen."), field="description")
 

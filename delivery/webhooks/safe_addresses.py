@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext as _
 
 from portal.errors import Invalid
+from portal.web import locales
 
 URL_LIMIT: Final = 2_000  # characters
 
@@ -105,8 +106,7 @@ def target(url: str, *, ports: Collection[int], receiver: str = "") -> WebhookAd
 
     `receiver` is the origin of the development receiver, "" where there is none: `http://127.0.0.1:8410`.
     """
-    if len(url) > URL_LIMIT:
-        raise Invalid(_("The address can have up to %(limit)s characters.") % {"limit": f"{URL_LIMIT:,}"}, field="url")
+    locales.within(url, URL_LIMIT, "url")
     if not _PLAIN.match(url) or "\\" in url:
         raise Invalid(
             _("Write the address with plain letters, digits and signs only: no spaces, and names as xn--…"), field="url"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.errors import Invalid
+from portal.web import locales
 from tickets.search.search_query import ME, NOBODY, PHRASES_LIMIT, Phrase, parse
 from tickets.ticket.fields import Priority, Status
 
@@ -114,6 +115,11 @@ def test_a_number_alone_or_with_a_mark_is_a_ticket(text: str, number: int | None
 )
 def test_what_is_ignored_is_said(text: str, sentence: str) -> None:
     assert sentence in " ".join(parse(text)[1])
+
+
+def test_a_limit_is_written_as_readers_of_the_page_write_numbers() -> None:
+    with locales.in_language("de"):
+        assert "2.000 Zeichen" in parse("bill " * 1000)[1][0]
 
 
 @pytest.mark.parametrize("text", ["priority:low priority:LOW x", "tag:a tag:b x", "https://a.b x", "a:80 ", "Foo::x "])

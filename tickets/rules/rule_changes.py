@@ -21,6 +21,7 @@ from portal.dynamo.client import fan_out
 from portal.dynamo.store import Transaction
 from portal.dynamo.transaction import Companion, with_companion
 from portal.errors import Forbidden, Invalid, NotFound, Overtaken, TransactionRefused
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes, members
@@ -293,15 +294,12 @@ def _checked(tenant: TenantContext, rule: Rule, *, only_new: Rule | None = None)
     name = plain_text.line(rule.name)
     if not name:
         raise Invalid(_("A rule needs a name."), field="name")
-    if len(name) > NAME_LIMIT:
-        raise Invalid(_("The name can have up to %(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
+    locales.within(name, NAME_LIMIT, "name")
     if rule.then.is_nothing:
         raise Invalid(_("Choose what the rule is to do."), field="then")
-    text = plain_text.block(rule.then.mail_text)
+    text = locales.within(plain_text.block(rule.then.mail_text), MAIL_LIMIT, "mail")
     if rule.then.mail_to and not text:
         raise Invalid(_("Write what the mail says."), field="mail")
-    if len(text) > MAIL_LIMIT:
-        raise Invalid(_("The mail can have up to %(limit)s characters.") % {"limit": f"{MAIL_LIMIT:,}"}, field="mail")
     clean = replace(rule, name=name, then=replace(rule.then, mail_text=text))
     if only_new is None or clean.then != only_new.then:
         _check_actions(tenant, clean.then)

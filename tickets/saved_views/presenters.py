@@ -195,7 +195,7 @@ class ListPlace:
 
     def page(self, number: int) -> dict[str, Any]:
         return {
-            "label": _("%(count)s of %(all)s") % {"count": f"{self.place:,}", "all": self.total},
+            "label": _("%(count)s of %(all)s") % {"count": locales.current().number(self.place), "all": self.total},
             "queue_url": self.listing.url(),
             "previous_url": reverse("tickets:ticket_previous", args=[number]) + self.query if self.place > 1 else "",
             "next_url": reverse("tickets:ticket_next", args=[number]) + self.query,

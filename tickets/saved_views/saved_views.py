@@ -21,6 +21,7 @@ from portal import plain_text
 from portal.dynamo.store import Transaction
 from portal.errors import Conflict, Forbidden, Invalid, NotFound, Overtaken, TransactionRefused
 from portal.schema import keys
+from portal.web import locales
 from tenants.audit_trail import recording
 from tenants.audit_trail.recording import Actor, AuditAction, AuditEntry, ReadChange
 from tenants.membership import member_changes
@@ -276,8 +277,7 @@ def _name(name: str) -> str:
     clean = plain_text.line(name)
     if not clean:
         raise Invalid(_("A view needs a name."), field="name")
-    if len(clean) > NAME_LIMIT:
-        raise Invalid(_("The name can have up to %(limit)s characters.") % {"limit": NAME_LIMIT}, field="name")
+    locales.within(clean, NAME_LIMIT, "name")
     return clean
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from portal.dynamo.client import fan_out
 from portal.errors import Invalid
+from portal.web import locales
 from tenants.tenancy.context import TenantContext
 from tickets.counting import contributions, stored_counts
 from tickets.counting import stored as aggregate_keys
@@ -37,7 +38,7 @@ class ViewCount:
     is_least: bool = False
 
     def __str__(self) -> str:
-        return f"{self.number:,}" + ("+" if self.is_least else "")
+        return locales.current().number(self.number) + ("+" if self.is_least else "")
 
 
 @dataclass(frozen=True)

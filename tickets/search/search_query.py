@@ -23,6 +23,7 @@ from django.utils.translation import gettext_noop
 from portal import plain_text
 from portal.errors import Invalid
 from portal.plain_text import without_controls
+from portal.web import locales
 from tickets.custom_fields.definitions import NOTHING_DEFINED, Definitions, operator_word
 from tickets.desk import filters
 from tickets.desk.filters import EVERYTHING, TicketFilter
@@ -168,7 +169,8 @@ class _Parser:
         plain = plain_text.block(self._text[:TEXT_LIMIT]).translate(_QUOTES).replace(plain_text.REPLACEMENT, " ")
         if len(self._text) > TEXT_LIMIT:
             self.explanations.append(
-                _("Only the first %(limit)s characters were searched for.") % {"limit": f"{TEXT_LIMIT:,}"}
+                _("Only the first %(limit)s characters were searched for.")
+                % {"limit": locales.current().number(TEXT_LIMIT)}
             )
         if plain.count('"') % 2:
             plain = " ".join(plain.rsplit('"', 1))
