@@ -15,6 +15,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from api.documents import openapi
 from api.edge import problem_responses
 from api.v1.version import version_1
+from portal.errors import PortalError
 from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import _watching
 from tests.support.api_client import api_client
@@ -141,6 +142,21 @@ def test_each_status_says_its_codes() -> None:
         for status, response in told["responses"].items():
             if int(status) >= 400:
                 assert response["description"].endswith(", ".join(problem_responses.CODES[int(status)]))
+
+
+# Of the desk's forms, of requesters' pages and of workers; what is no fault of a request is answered by 500 or 503.
+_NOT_OF_THE_API = {"unseen", "not_ratable", "isolation", "credentials_refused", "gone"}
+
+
+def test_each_error_that_has_a_code_of_its_own_is_among_the_codes_of_its_status() -> None:
+    def kinds(of: type[PortalError]) -> set[type[PortalError]]:
+        return {of}.union(*map(kinds, of.__subclasses__()))
+
+    coded = [kind for kind in kinds(PortalError) if isinstance(vars(kind).get("code"), str)]
+    told = {problem_responses._kind(kind.__new__(kind)) for kind in coded}
+    known = {(status, code) for status, codes in problem_responses.CODES.items() for code in codes}
+    assert {(409, "not_mergeable"), (422, "address_taken"), (503, "being_moved")} <= told
+    assert {one for one in told - known if one[0] != 500 and one[1] not in _NOT_OF_THE_API} == set()
 
 
 def test_the_document_is_made_once_and_sent_once() -> None:
