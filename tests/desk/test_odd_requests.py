@@ -81,7 +81,7 @@ def test_a_page_of_an_error_is_in_the_language_of_the_browser(
     browser = world.browser("bob")
     for method, path, words in (
         ("PUT", "/tickets/", "Keine Seite nimmt"),
-        ("GET", "/tickets/1/comment/", "Diese Adresse nimmt an, was ein Formular sendet."),
+        ("GET", "/tickets/1/comment/", "Gehen Sie zu der Seite zurück"),
         ("GET", "/tickets/nowhere/", "Nicht gefunden"),
     ):
         page = browser.generic(method, path, HTTP_ACCEPT_LANGUAGE="de").content.decode()
