@@ -270,11 +270,6 @@ def _refuse_taken_name(others: Sequence[ApiKeyItem], key: ApiKeyItem) -> None:
         raise Conflict(_("Another key has this name. Choose one that says what this key is for."), field="name")
 
 
-def told(stamp: str | None) -> str:
-    """Return a stored moment as the audit trail says it, "" for none."""
-    return f"{clock.parse(stamp):%Y-%m-%d %H:%M} UTC" if stamp else ""
-
-
 def _in_words(scopes: str) -> str:
     return "; ".join(_(Scope(one).summary) if one in set(Scope) else one for one in scopes.split(", "))
 
@@ -288,7 +283,7 @@ def _shown(key: ApiKeyItem) -> dict[str, str]:
         "prefix": key.api_key_prefix,
         "name": key.name,
         "scopes": ", ".join(key.scopes),
-        "expires": told(key.expires_at),
+        "expires": key.expires_at or "",
         "addresses": ", ".join(key.addresses),
         "origins": ", ".join(key.origins),
     }
@@ -337,8 +332,8 @@ def roll(
         before={"prefix": prefix},
         after={
             "prefix": key.api_key_prefix,
-            "expires": told(key.expires_at) or "never",
-            "old_key_works_until": told(clock.stamp(end)),
+            "expires": key.expires_at or "never",
+            "old_key_works_until": clock.stamp(end),
         },
     )
     commit(tenant, build, row)

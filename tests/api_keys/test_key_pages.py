@@ -44,6 +44,16 @@ def test_an_admin_makes_a_key_and_sees_it_once(world: World, caplog: pytest.LogC
     assert text not in caplog.text
 
 
+def test_the_trail_says_when_a_rolled_key_ends_in_the_form_of_its_reader(world: World) -> None:
+    old, _ = make_key(world.context("alice", "acme"))
+    alice = world.browser("alice", "acme")
+    alice.send(at(old, "roll/"), {"version": "1", "grace": "24"})
+    ends = next(key.expires_at for key in keys_of(world) if key.api_key_prefix == old.api_key_prefix)
+    trail = alice.get("/desk/audit/", HTTP_ACCEPT_LANGUAGE="de").content.decode()
+    said = trail.partition("der alte Schlüssel gilt bis")[2].partition("</ins>")[0]
+    assert f"{clock.parse(ends):%Y, %H:%M:%S}" in said
+
+
 def test_the_form_sent_again_by_a_reload_shows_no_key(world: World) -> None:
     alice = world.browser("alice", "acme")
     alice.send(f"{PAGES}new/", FORM)
