@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.views.decorators.gzip import gzip_page
 
 from api.documents import openapi, presenters
 from api.edge import answers
@@ -13,6 +14,7 @@ from portal.web.access import on_get, public
 
 @public
 @on_get()
+@gzip_page
 def schema(request: HttpRequest) -> HttpResponse:
     body = openapi.text()
     response = answers.unless_known(request, answers.answer(body), answers.tag(body))
