@@ -380,6 +380,15 @@ def test_a_page_counts_what_it_had_no_room_for_among_what_may_follow(desk: Memor
     assert len(ticket_search.find(desk.agent, "printer priority:high", further=page.further).hits) == 16
 
 
+def test_the_next_page_reads_of_what_had_no_room_only_where_the_words_stand(desk: MemoryDesk) -> None:
+    for _ in range(ticket_search.CHECKED):
+        desk.ticket("Printer", comments=["It hums"] * 20)
+    further = ticket_search.find(desk.agent, "printer").further
+    with meter.measure() as bill:
+        assert len(ticket_search.find(desk.agent, "printer", further=further).hits) == 10
+    assert sum(call.items for call in bill.calls if call.table == TICKETS.full_name) == 10
+
+
 def trips(desk: MemoryDesk, query: str) -> int:
     index_lookup.forget()
     with meter.measure() as bill:

@@ -113,7 +113,7 @@ def _slips(one: str, other: str, most: int) -> int:
 
 
 def warm(tenant: TenantContext) -> None:
-    """Read how the index stands, so that this process remembers its headers when the first word comes: one Query.
+    """Read how the index stands, so that this process remembers its headers when the first word comes: one round trip.
 
     Raises Throttled, Unavailable.
     """

@@ -333,8 +333,8 @@ class Search:
         """
         first = self.query.number if is_first else None
         room = max(0, CHECKED - len(part.ranks))
-        proposed = [number_of(rank) for rank in (*part.ranks, *nearly[:room])]
-        wanted = dict.fromkeys((*([first] if first else ()), *part.left), _EVERYWHERE)
+        proposed = [*part.left, *map(number_of, (*part.ranks, *nearly[:room]))]
+        wanted = {first: _EVERYWHERE} if first else {}
         wanted |= {n: self._may_stand(n) for n in proposed if n not in wanted and (is_first or n != self.query.number)}
         read = ticket_texts.read_texts(self.tenant, wanted, self._sifted)
         matcher = TextMatcher(self.query)
