@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from api.v1.ticket_routes import search_tickets
 from portal.dynamo import meter
+from portal.web import access
 from tests.search.desk_in_memory import MemoryDesk
 from tickets.search import ticket_search, ticket_texts
 from tickets.search.results import Hit, Where
@@ -35,6 +37,16 @@ def test_a_history_of_up_to_two_hundred_entries_is_read_in_the_trip_of_the_texts
         (hit,) = ticket_search.find(desk.agent, "zebra").hits
     assert [piece.text for piece in hit.snippet if piece.is_match] == ["zebra"]
     assert bill.trips == 1 + reads
+
+
+def test_thirty_such_histories_cost_what_the_route_of_the_api_declares(desk: MemoryDesk) -> None:
+    for _ in range(ticket_search.CHECKED):
+        desk.ticket("Gadget", comments=["A zebra " + "x" * 290] * 200)
+    with meter.measure() as bill:
+        assert ticket_search.find(desk.agent, "zebra").hits
+    declared = access.own_cost_of(search_tickets, "GET")
+    assert declared is not None
+    assert declared.has_room_for((bill.trips, bill.read_units, 0))
 
 
 def numbered(hits: Sequence[Hit]) -> list[int]:

@@ -39,8 +39,8 @@ DESKS = 200  # that the palette offers; the page of all desks finds the others
     query="help centre, members by name, noted tickets, requesters by name, search directory, ticket, tickets by "
     "status",
     trips=10,
-    reads=120,
-    room="histories of 200 entries, and another word where nothing has what was typed",
+    reads=800,
+    room="30 histories of 200 entries of 300 characters, and as many for another word where nothing has what was typed",
 )
 def search(request: TenantRequest) -> HttpResponse:
     """Show the tickets that a text finds, the best first. Errors of a query are explained on the same page."""
