@@ -53,7 +53,7 @@ run: $(VENV)/run.stamp ## The portal with sample data. PORT=8000 ENGINE=ministac
 	@exec $(DEMO) --port $(PORT)
 
 # Each waits for its downloads most of the time: they come beside each other.
-setup: ## Everything that run, test and lint need, and nothing else
+setup: ## Everything that run and test need, and nothing else
 	@$(MAKE) --silent --no-print-directory --jobs=3 $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp chromium dynamodb-local
 
 test: setup ## All tests, in a browser too, four at a time. PYTEST_ARGS="-k queue -n 0"
@@ -163,7 +163,7 @@ $(VENV)/dev.stamp: requirements.txt requirements-local.txt requirements-otel.txt
 	@touch $@
 
 # checkov pins a boto3 of its own, so it cannot share a venv with ministack.
-$(VENV)/checkov-$(CHECKOV_VERSION).stamp: | $(VENV)/bin/pip
+$(VENV)/checkov-$(CHECKOV_VERSION).stamp: | $(VENV)/dev.stamp
 	@echo "Installing checkov, once: 300 MB."
 	$(PY) -m venv --clear --without-pip $(VENV)/checkov
 	@$(call install,$(VENV)/checkov/bin/python,checkov==$(CHECKOV_VERSION))
@@ -177,11 +177,12 @@ $(VENV)/cyclonedx-$(CYCLONEDX_VERSION).stamp: | $(VENV)/dev.stamp
 
 # pip arrives last, so a venv that was interrupted half-way is made again.
 $(VENV)/bin/pip:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is missing: apt-get install -y python3 python3-venv"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Python 3.11 or newer is missing$(if $(PYTHON),: PYTHON is $(PYTHON)): apt-get install -y python3 python3-venv"; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "The venv module of $(PYTHON) is missing: apt-get install -y python3-venv"; exit 1; }
 	@echo "Installing packages for $(PYTHON) in $(VENV)."
-	@$(PYTHON) -m venv $(VENV)
+	@"$(PYTHON)" -m venv $(VENV)
 
 # Without it some tests are skipped, each with its reason.
 dynamodb-local: | $(VENV)/bin/pip

@@ -151,5 +151,5 @@ if __name__ == "__main__":
         sys.exit(f"{reason}\nIts tests are skipped.")
     try:
         install()
-    except InstallError as error:
+    except (InstallError, OSError) as error:  # such as a home directory that cannot be written
         sys.exit(str(error))

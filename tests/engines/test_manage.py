@@ -36,6 +36,17 @@ def test_ctrl_c_while_a_command_is_loaded_ends_with_a_word(
     assert capsys.readouterr().err == "Stopped.\n"
 
 
+@pytest.mark.parametrize("python", ["", "/nonexistent", "false"])
+def test_make_refuses_a_python_that_is_missing_or_too_old_before_it_makes_an_environment(
+    tmp_path: Path, python: str
+) -> None:
+    command = ["make", f"VENV={tmp_path}/venv", f"PYTHON={python}", f"{tmp_path}/venv/bin/pip"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout.startswith("Python 3.11 or newer is missing")
+    assert [*tmp_path.iterdir()] == []
+
+
 # Django's own that work here, or that say themselves what is missing.
 OF_DJANGO = {
     "check", "compilemessages", "diffsettings", "makemessages", "runserver", "shell", "startapp", "startproject",
