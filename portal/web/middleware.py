@@ -31,7 +31,7 @@ from django.utils.translation import gettext_noop
 from portal import logs
 from portal.dynamo import meter
 from portal.dynamo.meter import Meter
-from portal.errors import LimitReached, NotFound, PortalError, Unavailable
+from portal.errors import Invalid, LimitReached, NotFound, PortalError, Unavailable
 from portal.load import measurement
 from portal.version_number import VERSION
 from portal.web import access, locales, price_presenters, readiness
@@ -138,19 +138,29 @@ class RequestLimitsMiddleware(_Middleware):
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        allowed = ", ".join(METHODS)
         if (refused := refusal(request)) is None:
             answer = self.get_response(request)
-            if request.method != "GET" or not isinstance(answer, HttpResponseNotAllowed):
-                return answer
-            allowed = answer["Allow"]
-            refused = RefusedRequest(405, gettext_noop("This address takes what a form sends. It has no page."))
-        with _language_of_browser(request):
-            context = {"reason": refused.sentence, "status": refused.status}
-            response = render(request, "portal/400.html", context, status=refused.status)
+            if request.method == "GET" and isinstance(answer, HttpResponseNotAllowed):
+                # On the answer that is there: its headers say who may keep it, and for how long.
+                answer.content = _page_of_form(request).content
+                answer.headers["Content-Length"] = str(len(answer.content))
+            return answer
+        response = _refused_page(request, refused)
         if refused.status == 405:
-            response["Allow"] = allowed
+            response["Allow"] = ", ".join(METHODS)
         return response
+
+
+def _page_of_form(request: HttpRequest) -> HttpResponse:
+    refused = RefusedRequest(405, gettext_noop("This address takes what a form sends. It has no page."))
+    is_guest = is_guest_path(request.path_info)  # a member's page leads to the queue
+    return problem(request, Invalid(refused.message)) if is_guest else _refused_page(request, refused)
+
+
+def _refused_page(request: HttpRequest, refused: RefusedRequest) -> HttpResponse:
+    with _language_of_browser(request):
+        context = {"reason": refused.sentence, "status": refused.status}
+        return render(request, "portal/400.html", context, status=refused.status)
 
 
 def _language_of_browser(request: HttpRequest) -> AbstractContextManager[None]:

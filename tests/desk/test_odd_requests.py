@@ -88,6 +88,15 @@ def test_a_page_of_an_error_is_in_the_language_of_the_browser(
         assert ('<html lang="de"' in page, words in page) == (True, True), path
 
 
+def test_the_page_at_an_address_of_a_form_keeps_its_headers(world: World) -> None:
+    browser = world.browser("bob")
+    page, other = browser.get("/tickets/1/comment/"), browser.get("/tickets/")
+    kept = ("Cache-Control", "Vary", "X-Frame-Options", "X-Content-Type-Options", "Referrer-Policy")
+    assert (page["Allow"], page["Content-Length"]) == ("POST", str(len(page.content)))
+    assert [page[name] for name in kept] == [other[name] for name in kept]
+    assert "damaged" not in page.content.decode()
+
+
 @pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("header", ["HX-Current-URL", "Origin", "Referer"])
 def test_an_address_header_that_is_none_is_a_bad_request(settings: LazySettings, header: str, debug: bool) -> None:

@@ -295,6 +295,12 @@ def test_the_page_is_kept_by_nobody_and_tells_its_address_to_nobody(guest: Guest
     assert not answer.cookies
 
 
+def test_an_address_that_only_takes_a_form_has_a_page_for_guests(guest: Guest) -> None:
+    answer = guest.get("files/")
+    assert (answer.status_code, answer["Allow"], answer["Referrer-Policy"]) == (405, "POST", "same-origin")
+    assert ("outside-main" in answer.content.decode(), "queue" in answer.content.decode()) == (True, False)
+
+
 def test_a_link_signs_nobody_in(world: World, number: int, guest: Guest) -> None:
     guest.get()
     guest.send("answer", body="Here.", request_id=ONCE)
