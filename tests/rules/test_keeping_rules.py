@@ -189,8 +189,9 @@ def test_the_audit_trail_says_a_rule_in_words_and_one_that_was_cut_as_it_is(alic
     assert told["then"] == "priority: urgent; add tags: vip, loud"
     with shown_in(Locale(language="de")):
         assert {name: after for name, _, after in row.changes}["dann"] == "Priorität: dringend; Tags dazu: vip, loud"
-    (cut,) = replace(row, before={}, after={"then": '{"set": {"prio'}).changes
-    assert cut[2] == '{"set": {"prio'
+    for odd in ('{"set": {"prio', "3", '{"event": "due", "by": "outside", "what": {}}', '{"a":' * 9_999):
+        changes = replace(row, before={}, after={"when": odd, "then": odd}).changes
+        assert changes[0][2] == odd, "an imported archive may have any text"
 
 
 def test_rules_are_read_by_one_query(alice: TenantContext) -> None:

@@ -71,12 +71,16 @@ def _actions(answer: str, webhook: str, mail_to: str, names: Names) -> list[str]
     return told
 
 
+# What JSON raises that is no rule of ours: an archive that was imported may have any.
+_NO_RULE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
 def _when_said(stored: str) -> str:
     """Return the event of a rule, which the audit trail has as JSON, in words; what was cut there as it is."""
     try:
         event, by, what = itemgetter("event", "by", "what")(json.loads(stored))
         return ", ".join(str(part) for part in (EVENTS[On(event)], MOMENTS.get(what, what), BY[By(by)]) if part)
-    except (ValueError, KeyError):
+    except _NO_RULE:
         return stored
 
 
@@ -84,7 +88,7 @@ def _part_said(stored: str) -> str:
     """Return the other parts of a rule in the same way: what they name, and nothing that is empty."""
     try:
         parts = [*_filled(json.loads(stored))]
-    except ValueError:
+    except _NO_RULE:
         return stored
     return "; ".join(f"{browsing.name_said(name)}: {browsing.value_said('', name, value)}" for name, value in parts)
 
