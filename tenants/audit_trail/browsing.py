@@ -215,6 +215,13 @@ def codes(labels: Mapping[str, Any], *, behind: str = "") -> SaidValue:
     return partial(pattern.sub, lambda found: _(str(labels[found[0]])))
 
 
+def counted(message: str) -> SaidValue:
+    """Return how values are shown that end with this message, or have it before a mark, with a number as %(count)s."""
+    before, after = map(re.escape, message.split("%(count)s"))
+    pattern = re.compile(f"(?<=[·,] ){before}([0-9,]+){after}(?=$| · )")
+    return partial(pattern.sub, lambda found: _(message) % {"count": found[1]})
+
+
 declare_values(
     stored_text,
     *("role", "status", "priority", "visibility", "assignee", "because", "text", "why", "rights"),

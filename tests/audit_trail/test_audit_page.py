@@ -278,6 +278,12 @@ def test_the_name_of_a_changed_value_is_in_the_readers_language_also_in_rows_of_
         ("absence of Bob", "until 2026-12-01, to Dora", "bis 2026-12-01, an Dora"),
         ("targets", "3 rules, version 7", "3 Regeln, Fassung 7"),
         ("group group_1", "Billing · assigns by turn · default", "Billing · Zuweisung reihum · Standard"),
+        (
+            "kind kind_1",
+            "Help · template of 2,000 characters · archived",
+            "Help · Vorlage mit 2,000 Zeichen · archiviert",
+        ),
+        ("holidays", "DE BY, 12 days", "DE BY, 12 Tage"),
         ("field text_1", "archived · column", "archived · Spalte"),
         ("forms of Order", "no kind: asked; asked: not asked", "keine Art: gefragt; asked: nicht gefragt"),
         ("reason", "open", "open"),

@@ -53,7 +53,11 @@ USES: Final = (
 # In the audit trail.
 _USES: Final = {HIDDEN: gettext_noop("not asked"), SHOWN: gettext_noop("asked"), REQUIRED: gettext_noop("required")}
 _COLUMN, _ARCHIVED, _NO_KIND = gettext_noop("column"), gettext_noop("archived"), gettext_noop("no kind")
-browsing.declare_values(browsing.codes({one: one for one in (_COLUMN, _ARCHIVED)}, behind=" · "), "field ", "kind ")
+_TEMPLATE: Final = gettext_noop("template of %(count)s characters")
+_facts_said = browsing.codes({one: one for one in (_COLUMN, _ARCHIVED)}, behind=" · ")
+_template_said = browsing.counted(_TEMPLATE)
+browsing.declare_values(_facts_said, "field ")
+browsing.declare_values(lambda value: _facts_said(_template_said(value)), "kind ")
 _uses_said, _kinds_said = (
     browsing.codes({one: one for one in _USES.values()}, behind=": "),
     browsing.codes({_NO_KIND: _NO_KIND}),
@@ -282,7 +286,7 @@ def _told(defined: Definitions) -> dict[str, str]:
         facts += [_COLUMN] * one.is_column + [_ARCHIVED] * one.is_archived
         told[f"field {one.id}"] = " · ".join(filter(None, facts))
     for kind in defined.kinds:
-        template = f"template of {len(kind.template):,} characters" if kind.template else ""
+        template = _TEMPLATE % {"count": f"{len(kind.template):,}"} if kind.template else ""
         told[f"{KIND.name} {kind.id}"] = " · ".join(filter(None, [kind.name, template, _ARCHIVED * kind.is_archived]))
     return told
 

@@ -21,6 +21,7 @@ from portal.errors import Conflict, Invalid
 from portal.quotas import BoundedCache
 from portal.schema import keys
 from portal.web.locales import declare_stored
+from tenants.audit_trail import browsing
 from tenants.audit_trail.recording import Actor
 from tenants.tenancy.context import TenantContext
 from tickets.desk_setup import setup
@@ -105,6 +106,8 @@ def save(tenant: TenantContext, wanted: SlaPolicy, *, seen: int, by: Actor) -> N
 
 
 _TARGETS: Final = declare_stored(gettext_noop("%(rules)s rules, version %(version)s"))
+_DAYS_OFF: Final = gettext_noop("%(count)s days")
+browsing.declare_values(browsing.counted(_DAYS_OFF), "holidays")
 
 
 def _told(policy: SlaPolicy) -> Mapping[str, Any]:
@@ -112,7 +115,8 @@ def _told(policy: SlaPolicy) -> Mapping[str, Any]:
     return {
         "targets": _TARGETS % {"rules": len(policy.rules), "version": policy.version} if policy.version else "none",
         "time zone": policy.calendar.zone,
-        "holidays": f"{policy.country} {policy.region}".strip() + (f", {len(days_off)} days" if days_off else ""),
+        "holidays": f"{policy.country} {policy.region}".strip()
+        + (f", {_DAYS_OFF % {'count': len(days_off)}}" if days_off else ""),
     }
 
 
