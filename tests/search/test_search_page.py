@@ -88,7 +88,7 @@ def test_a_hit_is_a_row_with_its_words_marked_and_says_where_they_stand(
     page = bob.get("/search/", {"q": '"paper jam" printer'})
     html, text = page.content.decode(), text_of(page)
     assert 'data-row-link dir="auto">The <mark>printer</mark> again</a>' in html
-    assert "it is the <mark>printer</mark> &lt;b&gt;of&lt;/b&gt; the hall" in html
+    assert '<span dir="auto">it is the <mark>printer</mark> &lt;b&gt;of&lt;/b&gt; the hall</span>' in html
     assert "Internal note: it is the printer" in text
     assert "1 ticket found" in text
     assert text.index("The printer again") < text.index("With some of the words") < text.rindex("Ticket 1")
