@@ -74,6 +74,24 @@ def test_a_later_page_goes_on_where_a_process_began_that_knew_of_fewer_tickets(d
     assert sorted(int(hit.summary.number) for hit in (*first.hits, *second.hits)) == [*range(1, 41)]
 
 
+def test_a_later_page_goes_on_where_the_first_ended_though_a_word_counts_less_since(desk: MemoryDesk) -> None:
+    for _ in range(10):
+        desk.ticket("Toaster")
+    first = ticket_search.find(desk.agent, "printer")
+    desk.ticket("Printer")  # 31 of 40 have it: a step less rare than 30
+    second = ticket_search.find(desk.agent, "printer", further=first.further)
+    assert sorted(int(hit.summary.number) for hit in (*first.hits, *second.hits)) == [*range(1, 31)]
+
+
+def test_a_rare_word_counts_more_though_a_process_knew_of_fewer_tickets() -> None:
+    desk = MemoryDesk()
+    rare = desk.ticket("Order", comments=["Toner " + "and so on " * 33])
+    ticket_search.find(desk.agent, "toner")
+    for _ in range(30):
+        desk.ticket("Printer")
+    assert ticket_search.find(desk.agent, "printer toner").nearly[0].summary.number == rare
+
+
 def test_who_misses_a_block_begins_anew(desk: MemoryDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     read = index_lookup.read_state
     seen: list[bool] = []

@@ -59,8 +59,9 @@ def find_in(known: Catalogue, desk: TenantContext, text: str, *, public: bool) -
     reads = [_read(known, term) for term in dict.fromkeys(index_lookup.asked_terms(query))]
     if not reads or not known.cards:
         return []
-    best = ranking.propose(reads, tickets=len(known.cards), newest_first=False).best
-    rarities = ranking.rarities(reads, len(known.cards))
+    counts = ranking.counted(reads, len(known.cards))
+    best = ranking.propose(reads, counts=counts, newest_first=False).best
+    rarities = ranking.rarities(reads, counts)
     matcher, now = TextMatcher(query), clock.now()
     found = []
     for item in articles.several(desk, [*map(ranking.number_of, best[:CHECKED])]):
@@ -88,7 +89,7 @@ def suggest_from(known: Catalogue, text: str, *, limit: int = SUGGESTED) -> list
     reads = [_read(known, AskedTerm(WordMatcher((word,), has_forms=True), n)) for n, word in enumerate(words)]
     if not words or not known.cards:
         return []
-    proposed = ranking.propose(reads, tickets=len(known.cards), newest_first=False)
+    proposed = ranking.propose(reads, counts=ranking.counted(reads, len(known.cards)), newest_first=False)
     ranked = dict.fromkeys(map(ranking.number_of, [*proposed.best, *proposed.nearly]))
     return [known.cards[number] for number in ranked if _fits(reads, number)][:limit]
 

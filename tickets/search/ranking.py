@@ -47,10 +47,15 @@ class Proposals:
     nearly: list[int]
 
 
+def counted(reads: Sequence[TermRead], tickets: int) -> list[int]:
+    """Return the counts that ranks depend on: how many tickets there are, and how many have each word."""
+    return [tickets, *(len(read.postings) for read in reads)]
+
+
 def propose(
-    reads: Sequence[TermRead], *, tickets: int, among: Collection[int] | None = None, newest_first: bool
+    reads: Sequence[TermRead], *, counts: Sequence[int], among: Collection[int] | None = None, newest_first: bool
 ) -> Proposals:
-    """Return the proposals, of which each part of the query must hold; `tickets` is how many there are.
+    """Return the proposals, of which each part of the query must hold; `counts` are those of `counted`.
 
     `among` leaves out all other tickets.
     """
@@ -61,12 +66,12 @@ def propose(
         numbers = {*min((read.postings for read in reads), key=len, default={})}
     if among is not None:
         numbers &= {*among}
-    best = _ranked(numbers, reads, tickets, newest_first=newest_first)
+    best = _ranked(numbers, reads, counts, newest_first=newest_first)
     nearly: list[int] = []
     if len(best) < FEW and len(narrowing) > 1:
         others = set.union(*narrowing.values()) - numbers
         others = others if among is None else others & {*among}
-        nearly = _ranked(others, reads, tickets, newest_first=False)[:NEARLY]
+        nearly = _ranked(others, reads, counts, newest_first=False)[:NEARLY]
     return Proposals(best, bool(narrowing), nearly)
 
 
@@ -88,13 +93,16 @@ def is_in_comments(reads: Sequence[TermRead], part: int, number: int, *, is_word
     )
 
 
-def _ranked(numbers: Collection[int], reads: Sequence[TermRead], tickets: int, *, newest_first: bool) -> list[int]:
+def _ranked(
+    numbers: Collection[int], reads: Sequence[TermRead], counts: Sequence[int], *, newest_first: bool
+) -> list[int]:
     """Rank these tickets by what the index says of them, or by their numbers."""
     if newest_first:
         return sorted((number << _NUMBER_BITS | number for number in numbers), reverse=True)
     scores: dict[int, float] = dict.fromkeys(numbers, 0.0)
-    for read in reads:
-        rarity = _rarity(len(read.postings), tickets)
+    tickets, *having = counts
+    for read, number_having in zip(reads, having, strict=True):
+        rarity = _rarity(number_having, tickets)
         gains = [rarity * gain for gain in _GAIN]
         few, many = (scores, read.postings) if len(scores) < len(read.postings) else (read.postings, scores)
         for number in [one for one in few if one in many]:
@@ -125,12 +133,13 @@ def _rarity(having: int, tickets: int) -> float:
     return 2 ** (round(2 * math.log2(math.log(2 + tickets / (having + 1)))) / 2)
 
 
-def rarities(reads: Sequence[TermRead], tickets: int) -> dict[int, float]:
+def rarities(reads: Sequence[TermRead], counts: Sequence[int]) -> dict[int, float]:
     """Return for each part of the query how much it says: as much as the rarest of its words."""
     found: dict[int, float] = {}
-    for read in reads:
+    tickets, *having = counts
+    for read, number_having in zip(reads, having, strict=True):
         if not read.term.only_ranks:
-            rarity = _rarity(len(read.postings), tickets)
+            rarity = _rarity(number_having, tickets)
             found[read.term.part] = max(rarity, found.get(read.term.part, 0.0))
     return found
 

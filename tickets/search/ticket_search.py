@@ -220,8 +220,8 @@ def find(
     """
     query, explanations = parsed(tenant, text)
     binding = ("results", text, newest_first, repr(within))
-    start, left, tickets = paging.load(further, tenant_id=tenant.tenant_id, query=binding) if further else (0, (), 0)
-    search = Search(tenant, query, within or Filters(), tickets=tickets)
+    start, left, counts = paging.load(further, tenant_id=tenant.tenant_id, query=binding) if further else (0, (), ())
+    search = Search(tenant, query, within or Filters(), counts=counts)
     newest_first = newest_first or not query.phrases
     proposed = search.propose(newest_first=newest_first)
     last, is_last = start, True
@@ -239,7 +239,7 @@ def find(
     matches.sort(key=lambda match: match.text.number != query.number)
     unshown = tuple(match.text.number for match in matches[SHOWN:])
     has_more = bool(unshown) or not is_last
-    position = [last, unshown, search.tickets]
+    position = [last, unshown, search.counts]
     return Found(
         hits=tuple(search.hit(match) for match in matches[:SHOWN]),
         further=paging.dump(position, tenant_id=tenant.tenant_id, query=binding) if has_more else "",
@@ -267,7 +267,7 @@ class Search:
     """One search: what was read for it so far, and what it was asked for.
 
     With `places` the index proposes only what has the words there; `also` are words that it is asked for beside. A page
-    ranks as the first one did, by the number of `tickets` that this one knew.
+    ranks as the first one did, by the `counts` of that.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class Search:
         limit: int = BLOCKS_LIMIT,
         also: Sequence[AskedTerm] = (),
         places: Places | None = None,
-        tickets: int = 0,
+        counts: Sequence[int] = (),
     ) -> None:
         if (tag := within.only.get("tag")) and tag not in query.tags:  # the index knows them
             query = replace(query, tags=(*query.tags, tag))
@@ -291,7 +291,7 @@ class Search:
         self._rarities: dict[int, float] = {}
         self._sifted: dict[int, TicketText] = {}  # tickets with their summaries alone
         self._now = clock.now()
-        self.tickets = tickets
+        self.counts = counts
         self.sifts = False
         self.explanations: tuple[str, ...] = ()
         self.in_older: set[int] = set()  # tickets that may have the rest of the query in comments that were not read
@@ -316,15 +316,16 @@ class Search:
         self._beside = [found[term] for term in self._also]
         self._reads = [found[term] for term in dict.fromkeys(self._terms())]
         newest = (max(read.postings, default=0) for read in self._reads)  # newer than when the tickets were counted
-        self.tickets = self.tickets or max(self._lookup.tickets, *newest)
-        self._rarities = ranking.rarities(self._reads, self.tickets)
+        if len(self.counts) != 1 + len(self._reads):  # of a first page, or the words are asked for in another way now
+            self.counts = ranking.counted(self._reads, max(self._lookup.tickets, *newest))
+        self._rarities = ranking.rarities(self._reads, self.counts)
         if self._lookup.is_empty and self._lookup.tickets:
             self.explanations += (NOTHING_INDEXED,)
         elif self._lookup.is_damaged:
             self.explanations += (PARTLY_LOST,)
         elif not all(read.is_complete for read in self._reads):
             self.explanations += (TOO_MANY,)
-        return ranking.propose(self._reads, tickets=self.tickets, among=among, newest_first=newest_first)
+        return ranking.propose(self._reads, counts=self.counts, among=among, newest_first=newest_first)
 
     def matches(self, part: ProposalPage, nearly: Sequence[int], *, is_first: bool) -> list[TicketMatch]:
         """Read the texts of some proposals and keep those that match, and of others those that nearly do.
