@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from portal.dynamo import meter
 from portal.errors import Overtaken
 from tenants.audit_trail.recording import SYSTEM
 from tenants.tenancy.context import TenantContext
@@ -288,6 +289,19 @@ def test_what_an_article_said_before_is_found_no_more(alice: TenantContext) -> N
     assert (found(alice, "elephant"), found(alice, "mouse")) == ([], ["Hours"])
     article_changes.withdraw(alice, 1, by=SYSTEM)
     assert found(alice, "mouse") == []
+
+
+def test_a_search_of_articles_asks_for_the_latest_edition_and_one_beside_tickets_for_half_the_price(
+    alice: TenantContext,
+) -> None:
+    published(alice, "Hours", "elephant")
+    found(alice, "elephant")
+    units = []
+    for at_once in (True, False):
+        with meter.measure() as bill:
+            article_search.find(alice, "elephant", public=False, at_once=at_once)
+        units += [call.read_units for call in bill.calls if call.operation == "GetItem"]
+    assert units == [1, 0.5]
 
 
 def test_a_public_search_finds_public_articles_alone(alice: TenantContext, world: World) -> None:

@@ -290,6 +290,7 @@ def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_aske
         (TenantItem, ACME, None),
         (MemberItem, ACME, BOB),
     ]
+    units = []
     for consistent in (False, True):
         with meter.measure() as bill:
             slug, nobody, bob, globex, found, bob_again = PLATFORM.get_all(wanted, consistent=consistent)
@@ -303,6 +304,8 @@ def test_a_batch_reads_items_of_several_tables_in_one_call_and_in_the_order_aske
         assert bob is not None
         assert bob_again is not None
         assert bob.attribute_values == bob_again.attribute_values
+        units.append(bill.read_units)
+    assert units[1] == 2 * units[0] > 0
 
 
 def test_keys_that_were_left_unprocessed_are_asked_for_again(any_tables: AnyEngine) -> None:

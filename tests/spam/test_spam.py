@@ -21,6 +21,7 @@ from tests.support import letters_in, searching
 from tests.support.api_client import api_client
 from tests.support.folding import Follower, kept_counts, numbers, recounted
 from tests.support.kills import Killed, killed_at
+from tests.support.operators import text_of
 from tests.support.world import Browser, World
 from tickets.attachments import attachments
 from tickets.attachments import stored as file_keys
@@ -151,7 +152,7 @@ def test_spam_is_found_by_no_search_opened_by_no_link_and_changed_by_nobody(
     link = ticket_links.ticket_link(bob, changing.read(bob, 1), eve, mail_settings.read(bob))
     spam_marking.mark(bob, 1, by=BY, block=False)
     searching.index_all()
-    assert "Cheap watches" not in browser.get("/search/?q=watches").content.decode()
+    assert "Cheap watches" not in text_of(browser.get("/search/?q=watches"))
     assert Guest(link.token).get().status_code == 404
     for act in (
         lambda: changing.change(bob, 1, Wishes(priority=Priority.LOW)),
@@ -233,7 +234,7 @@ def test_what_ttl_removes_after_thirty_days_leaves_numbers_and_search_exact(
     follower.fold()
     assert kept_counts(bob) == recounted(bob)
     searching.index_all()
-    assert "Cheap watches" not in browser.get("/search/?q=cheap").content.decode()
+    assert "Cheap watches" not in text_of(browser.get("/search/?q=cheap"))
     assert browser.get("/tickets/1/").status_code == 404
     assert browser.get("/tickets/spam/").status_code == 200
     with pytest.raises(NotFound):
