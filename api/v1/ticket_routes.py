@@ -90,8 +90,8 @@ def list_tickets(request: ApiRequest, query: Query[TicketListQuery]) -> HttpResp
     get="counter, search segment, setup, ticket",
     query="members by name, requesters by name, search directory, ticket, tickets by resolver, tickets by status",
     trips=6,
-    reads=400,
-    room="30 histories of 200 entries of 300 characters",
+    reads=600,
+    room="96 blocks of 16 KB, and 30 histories of 200 entries of 300 characters",
 )
 def search_tickets(request: ApiRequest, query: Query[TicketSearchQuery]) -> HttpResponse:
     """Find tickets by words in their titles, descriptions, comments, tags and requesters, the best first.

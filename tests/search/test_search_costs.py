@@ -11,8 +11,9 @@ from string import ascii_lowercase
 import pytest
 
 from portal.dynamo import meter
+from portal.web import access
 from tests.search.desk_in_memory import MemoryDesk
-from tickets.search import index_lookup, suggesting, ticket_search
+from tickets.search import index_lookup, suggesting, ticket_search, views
 from tickets.search.index import merge_follower, merging, postings
 from tickets.search.index.segments import SegmentWriter
 from tickets.search.stored import SEARCH
@@ -99,6 +100,12 @@ def test_suggestions_cost_the_same_for_a_thousand_tickets_and_for_ten_thousand(w
         assert bill.read_units <= 13
         of_index.append(sum(call.read_units for call in bill.calls if call.table == SEARCH.full_name))
     assert of_index[0] == of_index[1]
+
+
+def test_typing_declares_the_most_blocks_that_a_beginning_may_have() -> None:
+    declared = access.own_cost_of(views.suggest, "GET")
+    assert declared is not None
+    assert declared.reads >= 13 + 2 * suggesting.BLOCKS_LIMIT
 
 
 def test_a_search_reads_at_most_so_many_blocks() -> None:
