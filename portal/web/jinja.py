@@ -11,6 +11,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from functools import lru_cache
 from importlib import import_module
@@ -446,10 +447,11 @@ def coded(text: str) -> Markup:
 
 def stamps_as_moments(text: str, *, is_exact: bool = True) -> Markup | str:
     """Return a text as it is, but a stored stamp as a moment, with its seconds and zone where it is exact."""
-    if not clock.is_stamp(text):
-        return text
-    at = clock.parse(text)
-    return locales.current().exact(at, seconds=True) if is_exact else moment(at)
+    if clock.is_stamp(text):
+        with suppress(ValueError, OverflowError):  # people may name a thing like a stamp of no day, or of the last one
+            at = clock.parse(text)
+            return locales.current().exact(at, seconds=True) if is_exact else moment(at)
+    return text
 
 
 def when(moment: datetime | None) -> Markup | str:

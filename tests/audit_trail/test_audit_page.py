@@ -294,6 +294,7 @@ def test_the_name_of_a_changed_value_is_in_the_readers_language_also_in_rows_of_
         ("text", "1,310 characters", "1,310 Zeichen"),
         ("because", "already a member", "schon Mitglied"),
         ("name", "open", "open"),
+        ("name", "2026-13-99T99:99:99.000000Z", "2026-13-99T99:99:99.000000Z"),
     ],
 )
 def test_values_that_are_words_of_ours_are_in_the_readers_language_and_names_that_people_gave_are_not(
