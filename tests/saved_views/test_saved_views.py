@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.errors import Forbidden, Invalid, NotFound
+from portal.web.locales import Locale, shown_in
 from tenants.api_keys.scopes import Scope
 from tenants.audit_trail.recording import Actor
 from tenants.membership import member_changes
@@ -29,7 +30,7 @@ from tickets.counting.stored_counts import Stored
 from tickets.desk import filters
 from tickets.saved_views import people_in_views, saved_views, view_counts
 from tickets.saved_views.saved_views import STARS_LIMIT, VIEWS_LIMIT
-from tickets.saved_views.view_counts import ListAsked
+from tickets.saved_views.view_counts import ListAsked, ViewCount
 from tickets.ticket.fields import Channel, Priority, Rating, Status
 
 QUEUE, VIEWS = "/acme/tickets/", "/acme/tickets/views/"
@@ -295,6 +296,11 @@ def test_people_and_tags_that_are_no_leaders_are_looked_at(monkeypatch: pytest.M
     for params in ({"resolver": BOB}, {"tag": "fire"}):
         assert view_counts.counted(stored, ListAsked.of(tenant, params)) is None
     assert view_counts.counted(stored, ListAsked.of(tenant, {"priority": "low"})) == 0
+
+
+def test_counts_are_written_as_the_language_of_the_page_does() -> None:
+    with shown_in(Locale(language="de")):
+        assert str(ViewCount(1_200, is_least=True)) == "1.200+"
 
 
 def test_a_long_list_that_no_aggregate_counts_says_fifty_or_more(world: World, owner: Browser) -> None:
