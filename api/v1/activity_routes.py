@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, Self
 
 from django.http import HttpResponse
@@ -302,9 +303,10 @@ def _deleted(request: ApiRequest, number: int, entry: str, kind: str) -> HttpRes
 
 def _recent(kind: str) -> comment_changes.Find:
     def find(tenant: TenantContext, number: int, entry: str) -> tuple[SummaryItem, ActivityItem]:
-        summary, item = comment_changes.read_recent(tenant, number, entry)
-        if item.kind != kind:
-            raise NotFound(f"There is no such {kind} of the last 15 minutes.")
-        return summary, item
+        with suppress(NotFound):  # in the same words: a key that may read no notes cannot tell one from nothing
+            summary, item = comment_changes.read_recent(tenant, number, entry)
+            if item.kind == kind:
+                return summary, item
+        raise NotFound(f"There is no such {kind} of the last 15 minutes.")
 
     return find

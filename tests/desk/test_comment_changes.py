@@ -11,6 +11,7 @@ from django.core import mail
 
 from portal import clock
 from portal.dynamo import meter
+from tenants.api_keys.scopes import Scope
 from tests.desk.test_cost import spent
 from tests.support import outbox
 from tests.support.api_client import api_client
@@ -18,7 +19,7 @@ from tests.support.mailing import carry
 from tests.support.world import Browser, World, captured
 from tickets.attachments import attachments
 from tickets.data import exporting
-from tickets.desk import changing, comment_changes, commenting, timelines
+from tickets.desk import changing, comment_changes, commenting, creating, timelines
 from tickets.desk.changing import Wishes
 from tickets.replies.public_entries import all_public
 from tickets.requesters import requesters
@@ -247,6 +248,16 @@ def test_a_key_edits_and_deletes_its_own_comments_of_the_last_minutes(
     assert [one["type"] for one in outbox.told()] == ["ticket.comment_edited", "ticket.note_deleted"]
     later(monkeypatch)
     assert client.call("DELETE", f"/tickets/1/comments/{first}").status_code == 404
+
+
+def test_a_key_that_may_read_no_notes_cannot_tell_one_from_nothing(world: World) -> None:
+    alice = world.context("alice", "acme")
+    number = creating.create(alice, title="Paper")
+    commenting.comment(alice, number, body="Hidden.", internal=True)
+    (note,) = [stored.entry_id(one.sk) for one in timelines.ticket(alice, number).activity if one.kind == "note"]
+    client = api_client(world, Scope.COMMENTS_WRITE)
+    answers = [client.call("DELETE", f"/tickets/{number}/comments/{entry}").json() for entry in (note, "0" * 12)]
+    assert len({(one["status"], one["detail"]) for one in answers}) == 1
 
 
 def test_an_export_has_earlier_texts_and_who_deleted_a_comment(desk: World) -> None:
