@@ -190,8 +190,8 @@ def browse(profiles: Profiles, witness: Witness) -> Iterator[NewPage]:
     for context in own:
         context.close()
     for page in taken:
+        witness.leave(page.context)  # what an open page says as it is left comes without the cookie
         profiles.give_back(url, page)
-        witness.leave(page.context)
 
 
 @pytest.fixture

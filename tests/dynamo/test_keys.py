@@ -452,6 +452,7 @@ _UNFILLED = re.compile(r"(%s|%d|\{\w*\})[#|]|\w[#|](%s|%d|\{\w*\})")
 _FILLED = re.compile(r"\0#|\0\|(\0|[A-Z]|$)|\w[#|]\0")
 
 ALLOWED = {
+    ("tenants/audit_trail/browsing.py", "|"): "a choice in a regular expression",
     ("tenants/tenancy/redaction.py", "|"): "a choice in a regular expression",
     ("tickets/desk/ticket_presenters.py", "\0?\0#entry-\0"): "an address of a page and a place on it",
     ("tickets/search/presenters.py", "\0?\0#activity-title"): "an address of a page and a place on it",
