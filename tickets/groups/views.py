@@ -101,7 +101,7 @@ def groups_page(request: TenantRequest) -> HttpResponse:
     write="agent, audit row, membership, setup",
     trips=16,
     reads=45,
-    writes=40,
+    writes=50,
     per="member who comes or goes",
     each=(0, 2, 2),
 )
